@@ -1,0 +1,2 @@
+//! The `stagepost` program.
+fn main() {}

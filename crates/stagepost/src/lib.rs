@@ -1,0 +1,3 @@
+//! Checkpoints for AI-agent work.
+
+pub mod model;

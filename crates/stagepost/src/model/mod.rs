@@ -1,0 +1,5 @@
+//! What Stagepost keeps, as plain values. Nothing here reads or writes anything.
+
+mod id;
+
+pub use id::{ArtifactName, CheckpointId, InvalidId, RunId};
