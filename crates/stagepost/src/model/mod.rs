@@ -1,5 +1,26 @@
 //! What Stagepost keeps, as plain values. Nothing here reads or writes anything.
 
 mod id;
+mod time;
 
+mod artifact;
+mod kind;
+mod label;
+
+mod checkpoint;
+mod event;
+mod run;
+
+mod canonical;
+mod seal;
+
+pub use artifact::{Artifact, BlobRef, Hash, InvalidHash, MediaType};
+pub use canonical::canonical;
+pub use checkpoint::{Checkpoint, Content, Draft, Parent, Stub};
+pub use event::{Event, Topic};
 pub use id::{ArtifactName, CheckpointId, InvalidId, RunId};
+pub use kind::{Kind, Phase, Reason, RunKind, Stage, StepStatus, UnknownName};
+pub use label::Label;
+pub use run::Run;
+pub use seal::{chain, chain_start};
+pub use time::{InvalidTimestamp, Timestamp};
