@@ -1,0 +1,91 @@
+//! Compression of single pieces. A piece is kept raw unless compression makes it clearly smaller; which of the two
+//! it is shows in its length alone, so no flag can go wrong.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::io;
+
+/// Smaller pieces do not repay the frame around compressed bytes.
+const WORTH_TRYING: usize = 96;
+const LEVEL: i32 = 3;
+
+thread_local! {
+    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Returns the bytes to store for a piece.
+pub(crate) fn encode(raw: &[u8]) -> Cow<'_, [u8]> {
+    if raw.len() < WORTH_TRYING {
+        return Cow::Borrowed(raw);
+    }
+    match compress(raw) {
+        Ok(packed) if packed.len() + packed.len() / 16 < raw.len() => Cow::Owned(packed),
+        _ => Cow::Borrowed(raw),
+    }
+}
+
+/// Appends the `size` bytes of a stored piece to `out`.
+pub(crate) fn decode(stored: &[u8], size: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    if stored.len() == size {
+        out.extend_from_slice(stored);
+        return Ok(());
+    }
+    let before = out.len();
+    out.reserve(size);
+    let mut tail = vec![0; size];
+    let written = decompress(stored, &mut tail)?;
+    if written != size {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a piece unpacks to another size"));
+    }
+    out.extend_from_slice(&tail);
+    debug_assert_eq!(out.len(), before + size);
+    Ok(())
+}
+
+fn compress(raw: &[u8]) -> io::Result<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|slot| {
+        let compressor = match slot {
+            Some(ready) => ready,
+            None => slot.insert(zstd::bulk::Compressor::new(LEVEL)?),
+        };
+        compressor.compress(raw)
+    })
+}
+
+fn decompress(stored: &[u8], into: &mut [u8]) -> io::Result<usize> {
+    DECOMPRESSOR.with_borrow_mut(|slot| {
+        let decompressor = match slot {
+            Some(ready) => ready,
+            None => slot.insert(zstd::bulk::Decompressor::new()?),
+        };
+        decompressor.decompress_to_buffer(stored, into)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_come_back_whether_packing_helped_or_not() {
+        let noise: Vec<u8> = (0..4000u32).map(|n| (n.wrapping_mul(2654435761) >> 13) as u8).collect();
+        for raw in [b"".to_vec(), b"x".to_vec(), vec![7; 5000], noise] {
+            let mut out = b"before".to_vec();
+            decode(&encode(&raw), raw.len(), &mut out).unwrap();
+            assert_eq!(&out[6..], raw);
+        }
+        assert!(encode(&[7; 5000]).len() < 100);
+    }
+
+    #[test]
+    fn a_damaged_or_oversized_piece_is_an_error() {
+        let raw = vec![7; 5000];
+        let mut stored = encode(&raw).into_owned();
+        assert!(decode(&stored, 4999, &mut Vec::new()).is_err());
+        assert!(decode(&stored, 5001, &mut Vec::new()).is_err());
+        stored[5] ^= 0x40;
+        let mut out = Vec::new();
+        assert!(decode(&stored, raw.len(), &mut out).is_err() || out != raw);
+    }
+}

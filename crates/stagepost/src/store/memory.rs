@@ -1,0 +1,330 @@
+//! A store that lives as long as the process: for tests, dry runs and programs that need no more.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::io::{Cursor, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::blob::{Cut, Prepared};
+use super::{
+    Audited, Batch, Collected, Damage, Error, EventQuery, Expect, Found, Hold, Listed, NewEntry, Query,
+    Store, Usage, Written,
+};
+use crate::model::{BlobRef, Checkpoint, CheckpointId, Draft, Event, Hash, Parent, Run, RunId, Stub, Topic};
+
+/// A store in memory.
+#[derive(Debug, Default)]
+pub struct MemoryStore {
+    inner: Mutex<Inner>,
+    holders: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Inner {
+    journal: Vec<Entry>,
+    by_id: HashMap<CheckpointId, usize>,
+    runs: HashMap<RunId, (Run, Vec<usize>)>,
+    blobs: BTreeMap<BlobRef, Arc<Vec<u8>>>,
+}
+
+#[derive(Debug, Clone)]
+enum Entry {
+    Run(Run),
+    Checkpoint(Box<Checkpoint>),
+    Stub(Stub),
+    Event(Event),
+}
+
+impl MemoryStore {
+    /// Makes an empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn append(&mut self, batch: Batch) -> Result<Written, Error> {
+        for expectation in &batch.expect {
+            if !self.holds(expectation) {
+                return Err(Error::Conflict { what: expectation.to_string() });
+            }
+        }
+        self.blobs.extend(batch.payloads.into_iter().map(|payload| (payload.blob, payload.bytes)));
+        let mut checkpoints = Vec::new();
+        for entry in batch.entries {
+            match entry {
+                NewEntry::Run(run) => self.append_run(run)?,
+                NewEntry::Checkpoint(draft) => checkpoints.push(self.append_checkpoint(draft)?),
+                NewEntry::Event(event) => self.journal.push(Entry::Event(event)),
+            }
+        }
+        Ok(Written { checkpoints, position: self.journal.len() as u64 })
+    }
+
+    fn holds(&self, expectation: &Expect) -> bool {
+        match expectation {
+            Expect::NewRun(run) => !self.runs.contains_key(run),
+            Expect::Head(run, seq) => self.runs.get(run).map_or(0, |(_, line)| line.len() as u64) == *seq,
+            Expect::LatestEvent(topic, key, position) => {
+                self.events(*topic, Some(key)).last().map_or(0, |(at, _)| *at) == *position
+            }
+        }
+    }
+
+    fn append_run(&mut self, run: Run) -> Result<(), Error> {
+        if let Some((there, _)) = self.runs.get(&run.id) {
+            let what = || format!("run `{}` is there as a {}, not as a {}", run.id, there.kind, run.kind);
+            return if there.kind == run.kind { Ok(()) } else { Err(Error::Conflict { what: what() }) };
+        }
+        self.runs.insert(run.id.clone(), (run.clone(), Vec::new()));
+        self.journal.push(Entry::Run(run));
+        Ok(())
+    }
+
+    fn append_checkpoint(&mut self, draft: Draft) -> Result<Checkpoint, Error> {
+        if self.by_id.contains_key(&draft.id) {
+            return Err(Error::Conflict { what: format!("checkpoint {} is there already", draft.id) });
+        }
+        if let Some(missing) = draft.content.artifacts.iter().find(|one| !self.blobs.contains_key(&one.blob))
+        {
+            return Err(Error::MissingBlob { blob: missing.blob });
+        }
+        let (run, line) =
+            self.runs.get(&draft.run).ok_or_else(|| Error::MissingRun { run: draft.run.clone() })?;
+        let (parent, before) = match (draft.parent, line.last()) {
+            (Parent::Checkpoint(id), _) => {
+                let index = *self.by_id.get(&id).ok_or(Error::MissingCheckpoint { id })?;
+                (Some(id), self.seal_at(index))
+            }
+            (Parent::Head, Some(head)) => (self.found(*head).map(|found| found.id()), self.seal_at(*head)),
+            (Parent::Head, None) => (None, run.seal()),
+        };
+        let sealed = Checkpoint::seal(draft, line.len() as u64 + 1, parent, &before);
+        let index = self.journal.len();
+        self.by_id.insert(sealed.id, index);
+        if let Some((_, line)) = self.runs.get_mut(&sealed.run) {
+            line.push(index);
+        }
+        self.journal.push(Entry::Checkpoint(Box::new(sealed.clone())));
+        Ok(sealed)
+    }
+
+    fn seal_at(&self, index: usize) -> Hash {
+        match &self.journal[index] {
+            Entry::Run(run) => run.seal(),
+            Entry::Checkpoint(checkpoint) => checkpoint.seal,
+            Entry::Stub(stub) => stub.seal,
+            Entry::Event(event) => event.seal(),
+        }
+    }
+
+    fn found(&self, index: usize) -> Option<Found> {
+        match self.journal.get(index)? {
+            Entry::Checkpoint(checkpoint) => Some(Found::Live(checkpoint.clone())),
+            Entry::Stub(stub) => Some(Found::Pruned(stub.clone())),
+            _ => None,
+        }
+    }
+
+    fn events(&self, topic: Topic, key: Option<&String>) -> Vec<(u64, &Event)> {
+        let entries = (1..).zip(&self.journal);
+        let events = entries.filter_map(|(position, entry)| match entry {
+            Entry::Event(event) if event.topic == topic && key.is_none_or(|key| event.key == *key) => {
+                Some((position, event))
+            }
+            _ => None,
+        });
+        events.collect()
+    }
+
+    fn checkpoints(&self) -> impl DoubleEndedIterator<Item = (u64, &Checkpoint)> {
+        self.journal.iter().enumerate().filter_map(|(index, entry)| match entry {
+            Entry::Checkpoint(checkpoint) => Some((index as u64 + 1, &**checkpoint)),
+            _ => None,
+        })
+    }
+
+    fn prune(&mut self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {
+        let indexes: Option<Vec<usize>> = ids.iter().map(|id| self.by_id.get(id).copied()).collect();
+        let missing = || ids.iter().copied().find(|id| !self.by_id.contains_key(id));
+        let Some(indexes) = indexes else {
+            return missing().map_or(Ok(()), |id| Err(Error::MissingCheckpoint { id }));
+        };
+        for index in indexes {
+            if let Entry::Checkpoint(checkpoint) = &self.journal[index] {
+                let Checkpoint { id, run, seq, seal, .. } = (**checkpoint).clone();
+                self.journal[index] = Entry::Stub(Stub { id, run, seq, seal });
+            }
+        }
+        self.journal.push(Entry::Event(event));
+        Ok(())
+    }
+}
+
+impl Store for MemoryStore {
+    fn write(&self, batch: Batch) -> Result<Written, Error> {
+        let mut inner = self.lock();
+        let mut changed = inner.clone();
+        let written = changed.append(batch)?;
+        *inner = changed;
+        Ok(written)
+    }
+
+    fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Found>, Error> {
+        let inner = self.lock();
+        Ok(inner.by_id.get(id).and_then(|index| inner.found(*index)))
+    }
+
+    fn matching(&self, prefix: &str, limit: usize) -> Result<Vec<CheckpointId>, Error> {
+        let inner = self.lock();
+        let mut ids: Vec<_> =
+            inner.by_id.keys().copied().filter(|id| id.to_string().starts_with(prefix)).collect();
+        ids.sort_unstable();
+        ids.truncate(limit);
+        Ok(ids)
+    }
+
+    fn at(&self, run: &RunId, seq: u64) -> Result<Option<Found>, Error> {
+        let inner = self.lock();
+        let index = usize::try_from(seq).ok().and_then(|seq| seq.checked_sub(1));
+        let place = index.and_then(|index| inner.runs.get(run)?.1.get(index));
+        Ok(place.and_then(|place| inner.found(*place)))
+    }
+
+    fn head(&self, run: &RunId) -> Result<Option<Found>, Error> {
+        let inner = self.lock();
+        Ok(inner.runs.get(run).and_then(|(_, line)| inner.found(*line.last()?)))
+    }
+
+    fn list(&self, query: &Query) -> Result<Vec<Listed>, Error> {
+        let inner = self.lock();
+        let wanted = |checkpoint: &Checkpoint| {
+            query.run.as_ref().is_none_or(|run| checkpoint.run == *run)
+                && query.label.as_ref().is_none_or(|wanted| {
+                    checkpoint.content.labels.iter().any(|label| label.answers_to(wanted))
+                })
+                && (!query.good || checkpoint.is_good())
+        };
+        let before = query.before.unwrap_or(u64::MAX);
+        let found = inner.checkpoints().rev().filter(|(position, one)| *position < before && wanted(one));
+        let limited = found.take(query.limit.unwrap_or(usize::MAX));
+        Ok(limited.map(|(position, one)| Listed { position, checkpoint: one.clone() }).collect())
+    }
+
+    fn run(&self, id: &RunId) -> Result<Option<Run>, Error> {
+        Ok(self.lock().runs.get(id).map(|(run, _)| run.clone()))
+    }
+
+    fn runs(&self) -> Result<Vec<(Run, u64)>, Error> {
+        let inner = self.lock();
+        let runs = inner.journal.iter().filter_map(|entry| match entry {
+            Entry::Run(run) => {
+                let line = &inner.runs.get(&run.id)?.1;
+                Some((run.clone(), line.last().map_or(0, |index| *index as u64 + 1)))
+            }
+            _ => None,
+        });
+        Ok(runs.collect())
+    }
+
+    fn events(&self, query: &EventQuery) -> Result<Vec<(u64, Event)>, Error> {
+        let inner = self.lock();
+        let events = inner.events(query.topic, query.key.as_ref());
+        let skipped = events.len().saturating_sub(query.last.unwrap_or(usize::MAX));
+        Ok(events.into_iter().skip(skipped).map(|(position, event)| (position, event.clone())).collect())
+    }
+
+    fn prepare(&self, bytes: Vec<u8>, cut: Cut, base: Option<BlobRef>) -> Prepared {
+        Prepared::new(bytes, cut, base, None)
+    }
+
+    fn put(&self, source: &mut dyn Read, cut: Cut) -> Result<BlobRef, Error> {
+        let mut bytes = Vec::new();
+        source.read_to_end(&mut bytes).map_err(Error::Source)?;
+        let payload = Prepared::new(bytes, cut, None, None);
+        self.lock().blobs.insert(payload.blob, payload.bytes);
+        Ok(payload.blob)
+    }
+
+    fn hold(&self) -> Result<Hold, Error> {
+        self.holders.fetch_add(1, Ordering::SeqCst);
+        Ok(Hold(Box::new(Holder(self.holders.clone()))))
+    }
+
+    fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error> {
+        Ok(Box::new(Cursor::new(self.load(blob)?)))
+    }
+
+    fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
+        let bytes = self.lock().blobs.get(blob).cloned();
+        bytes.map(|bytes| bytes.to_vec()).ok_or(Error::MissingBlob { blob: *blob })
+    }
+
+    fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {
+        self.lock().prune(ids, event)
+    }
+
+    fn collect(&self) -> Result<Collected, Error> {
+        if self.holders.load(Ordering::SeqCst) > 0 {
+            return Err(Error::Busy { waited: std::time::Duration::ZERO });
+        }
+        let mut inner = self.lock();
+        let used: HashSet<BlobRef> = inner
+            .checkpoints()
+            .flat_map(|(_, one)| one.content.artifacts.iter().map(|artifact| artifact.blob))
+            .collect();
+        let (before, mut bytes) = (inner.blobs.len(), 0);
+        inner.blobs.retain(|blob, _| {
+            let keep = used.contains(blob);
+            bytes += if keep { 0 } else { blob.size };
+            keep
+        });
+        let blobs = (before - inner.blobs.len()) as u64;
+        Ok(Collected { blobs, pieces: blobs, bytes })
+    }
+
+    fn audit(&self, report: &mut dyn FnMut(Damage)) -> Result<Audited, Error> {
+        let inner = self.lock();
+        let mut audited = Audited::default();
+        for (_, checkpoint) in inner.checkpoints() {
+            audited.checkpoints += 1;
+            for artifact in &checkpoint.content.artifacts {
+                let sound = inner
+                    .blobs
+                    .get(&artifact.blob)
+                    .is_some_and(|bytes| Hash::of(bytes) == artifact.blob.hash);
+                if !sound {
+                    let named = Damage {
+                        artifact: Some(artifact.name.to_string()),
+                        ..Damage::of(checkpoint, "its payload is gone")
+                    };
+                    report(named);
+                }
+                audited.blobs += 1;
+                audited.bytes += artifact.blob.size;
+            }
+        }
+        Ok(audited)
+    }
+
+    fn usage(&self) -> Result<Usage, Error> {
+        let inner = self.lock();
+        Ok(Usage {
+            entries: inner.journal.len() as u64,
+            bytes: inner.blobs.keys().map(|blob| blob.size).sum(),
+        })
+    }
+}
+
+/// Counts down when the hold ends.
+struct Holder(Arc<AtomicUsize>);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}

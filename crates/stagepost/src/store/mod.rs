@@ -1,0 +1,276 @@
+//! Where everything is kept: an append-only journal of sealed entries, and blobs beside it.
+//!
+//! [`Store`] is the contract; [`SqliteStore`] keeps it on disk and [`MemoryStore`] in memory. A store decides
+//! places (`seq`, parents, the chain) and durability. It decides nothing about what should be saved, kept or
+//! deleted: that is the business of those who call it.
+
+pub mod blob;
+mod error;
+mod memory;
+mod sqlite;
+
+use std::io::Read;
+
+pub use error::Error;
+pub use memory::MemoryStore;
+pub use sqlite::{OpenOptions, SqliteStore};
+
+use crate::model::{BlobRef, Checkpoint, CheckpointId, Draft, Event, Label, Run, RunId, Stub, Topic};
+use blob::{Cut, Prepared};
+
+/// A store of checkpoints. Every implementation passes the contract suite in `stagepost-testutil`.
+///
+/// *Must* marks what loses data if broken, *should* what costs a repair. All methods may be called from many
+/// threads, and a durable store may be open in many processes at once.
+pub trait Store: Send + Sync {
+    /// Appends everything in `batch`, or nothing.
+    ///
+    /// When this returns `Ok`, the batch *must* survive a crash of the process and of the machine. It *must*
+    /// give each checkpoint the next `seq` of its run, seal it after its parent, and refuse
+    /// ([`Error::Conflict`]) a batch whose expectations do not hold, whose ids are taken, or whose artifacts
+    /// name blobs that are neither in the batch nor stored. Concurrent callers *should* share the cost of
+    /// durability.
+    fn write(&self, batch: Batch) -> Result<Written, Error>;
+
+    /// Finds a checkpoint by its id. What it returns *must* carry the seal it was given.
+    fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Found>, Error>;
+
+    /// Lists ids that start with `prefix` (lower-case hexadecimal digits and dashes as in the printed form), at
+    /// most `limit`.
+    fn matching(&self, prefix: &str, limit: usize) -> Result<Vec<CheckpointId>, Error>;
+
+    /// Finds a checkpoint by its place in a run.
+    fn at(&self, run: &RunId, seq: u64) -> Result<Option<Found>, Error>;
+
+    /// Finds the newest checkpoint of a run, in the order of appending, whatever the clock said.
+    fn head(&self, run: &RunId) -> Result<Option<Found>, Error>;
+
+    /// Lists checkpoints, newest first in the order of appending. Pruned ones are left out.
+    fn list(&self, query: &Query) -> Result<Vec<Listed>, Error>;
+
+    /// Finds a run.
+    fn run(&self, id: &RunId) -> Result<Option<Run>, Error>;
+
+    /// Lists all runs in the order in which they were started, with the place of their newest checkpoint.
+    fn runs(&self) -> Result<Vec<(Run, u64)>, Error>;
+
+    /// Lists events of one topic, oldest first.
+    fn events(&self, query: &EventQuery) -> Result<Vec<(u64, Event)>, Error>;
+
+    /// Cuts, hashes and compresses `bytes` for a batch. `base` names a blob that probably has much in common.
+    fn prepare(&self, bytes: Vec<u8>, cut: Cut, base: Option<BlobRef>) -> Prepared;
+
+    /// Stores a stream that is too large to hold in memory. The caller *must* keep a [`Hold`] from before
+    /// this call until the batch that refers to the blob is written, or a collection may take it away.
+    fn put(&self, source: &mut dyn Read, cut: Cut) -> Result<BlobRef, Error>;
+
+    /// Keeps collections, also those of other processes, from taking blobs that nothing refers to yet.
+    fn hold(&self) -> Result<Hold, Error>;
+
+    /// Reads a blob back as a stream. Reading *must* end in an error, never in wrong bytes, if what is stored is
+    /// not what was put in: the last read fails if the whole does not hash to `blob.hash`.
+    fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error>;
+
+    /// Reads a whole blob.
+    fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Error>;
+
+    /// Turns checkpoints into stubs and appends `event`, which *must* list them, in one step.
+    fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error>;
+
+    /// Drops blobs that no checkpoint refers to and gives the space back. It *must not* take a blob that a live
+    /// checkpoint, a batch in flight or a holder needs.
+    fn collect(&self) -> Result<Collected, Error>;
+
+    /// Reads everything again and reports each damage found. Errors of reading are reports too.
+    fn audit(&self, report: &mut dyn FnMut(Damage)) -> Result<Audited, Error>;
+
+    /// Says how much there is and how much room it takes.
+    fn usage(&self) -> Result<Usage, Error>;
+}
+
+/// What is written in one step.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Payloads that artifacts of the batch refer to.
+    pub payloads: Vec<Prepared>,
+    /// What is appended, in this order.
+    pub entries: Vec<NewEntry>,
+    /// What must hold for the batch to be written.
+    pub expect: Vec<Expect>,
+}
+
+/// Something to append.
+#[derive(Debug, Clone)]
+pub enum NewEntry {
+    /// A run; nothing happens if it is there already with the same kind, and another kind is a conflict.
+    Run(Run),
+    /// A checkpoint.
+    Checkpoint(Draft),
+    /// An event.
+    Event(Event),
+}
+
+/// What must hold for a batch to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// The run is not there yet.
+    NewRun(RunId),
+    /// The newest checkpoint of the run has this `seq` (0: there is none).
+    Head(RunId, u64),
+    /// The newest event of this topic and key has this position (0: there is none).
+    LatestEvent(Topic, String, u64),
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The checkpoints of the batch, sealed.
+    pub checkpoints: Vec<Checkpoint>,
+    /// The position of the last entry in the store.
+    pub position: u64,
+}
+
+/// What is stored under a checkpoint id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// The checkpoint.
+    Live(Box<Checkpoint>),
+    /// What pruning left of it.
+    Pruned(Stub),
+}
+
+impl Found {
+    /// Returns the checkpoint unless it was pruned.
+    pub fn live(self) -> Option<Checkpoint> {
+        match self {
+            Found::Live(checkpoint) => Some(*checkpoint),
+            Found::Pruned(_) => None,
+        }
+    }
+
+    /// Returns the id.
+    pub fn id(&self) -> CheckpointId {
+        match self {
+            Found::Live(checkpoint) => checkpoint.id,
+            Found::Pruned(stub) => stub.id,
+        }
+    }
+}
+
+/// A checkpoint in a list, with its place in the store: pass it as [`Query::before`] to go on from there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The place in the store.
+    pub position: u64,
+    /// The checkpoint.
+    pub checkpoint: Checkpoint,
+}
+
+/// Which checkpoints to list.
+#[derive(Debug, Clone, Default)]
+pub struct Query {
+    /// Only those of this run.
+    pub run: Option<RunId>,
+    /// Only those that answer to this label.
+    pub label: Option<Label>,
+    /// Only those that someone called good (see [`Checkpoint::is_good`]).
+    pub good: bool,
+    /// Only those before this position.
+    pub before: Option<u64>,
+    /// At most so many.
+    pub limit: Option<usize>,
+}
+
+/// Which events to list.
+#[derive(Debug, Clone)]
+pub struct EventQuery {
+    /// The topic.
+    pub topic: Topic,
+    /// Only those of this key.
+    pub key: Option<String>,
+    /// Only the newest so many (still listed oldest first).
+    pub last: Option<usize>,
+}
+
+impl EventQuery {
+    /// All events of a topic.
+    pub fn all(topic: Topic) -> Self {
+        Self { topic, key: None, last: None }
+    }
+
+    /// The newest event of a topic and key.
+    pub fn latest(topic: Topic, key: impl Into<String>) -> Self {
+        Self { topic, key: Some(key.into()), last: Some(1) }
+    }
+}
+
+/// Keeps unreferenced blobs alive until it is dropped.
+#[derive(Debug)]
+pub struct Hold(
+    #[expect(dead_code, reason = "held for what dropping it does")] Box<dyn std::any::Any + Send>,
+);
+
+/// What a collection gave back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Collected {
+    /// Payloads dropped.
+    pub blobs: u64,
+    /// Pieces dropped.
+    pub pieces: u64,
+    /// Bytes by which the files became smaller.
+    pub bytes: u64,
+}
+
+/// Something that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The run concerned, where that is known.
+    pub run: Option<RunId>,
+    /// The checkpoint concerned, where that is known.
+    pub checkpoint: Option<CheckpointId>,
+    /// The artifact concerned, where that is known.
+    pub artifact: Option<String>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl Damage {
+    /// Damage that cannot be tied to a checkpoint.
+    pub(crate) fn general(what: impl Into<String>) -> Self {
+        Self { run: None, checkpoint: None, artifact: None, what: what.into() }
+    }
+
+    /// Damage of a checkpoint.
+    pub(crate) fn of(checkpoint: &Checkpoint, what: impl Into<String>) -> Self {
+        Self {
+            run: Some(checkpoint.run.clone()),
+            checkpoint: Some(checkpoint.id),
+            artifact: None,
+            what: what.into(),
+        }
+    }
+}
+
+/// What an audit went through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Audited {
+    /// Checkpoints whose seal was computed again.
+    pub checkpoints: u64,
+    /// Stubs of pruned checkpoints.
+    pub stubs: u64,
+    /// Events whose seal was computed again.
+    pub events: u64,
+    /// Payloads that were hashed again.
+    pub blobs: u64,
+    /// Bytes of those payloads.
+    pub bytes: u64,
+}
+
+/// How much there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Usage {
+    /// Entries ever appended.
+    pub entries: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+}

@@ -1,0 +1,158 @@
+//! Opening the files of a store.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+
+use super::super::Error;
+use super::{db, schema};
+
+const DATABASE: &str = "store.db";
+
+/// How a store is opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Make the store if there is none.
+    pub create: bool,
+    /// How long to wait for other processes before giving up.
+    pub busy: Duration,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { create: false, busy: Duration::from_secs(10) }
+    }
+}
+
+/// Opens the first connection, making or migrating the store if that is needed.
+pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<(PathBuf, Connection), Error> {
+    if options.create {
+        make_folder(folder)?;
+    }
+    let folder = fs::canonicalize(folder).map_err(failed("open the folder", folder))?;
+    let database = folder.join(DATABASE);
+    if options.create {
+        make_file(&database)?;
+    }
+    fs::metadata(&database).map_err(failed("open", &database))?;
+    let mut connection = connect(&folder, options.busy)?;
+    let found = format_of(&connection, &database)?;
+    if found > schema::FORMAT {
+        return Err(Error::TooNew { path: database, found, known: schema::FORMAT });
+    }
+    if found < schema::FORMAT {
+        migrate(&mut connection, &folder, options.create)?;
+    }
+    Ok((folder, connection))
+}
+
+/// Opens one more connection to a store that is known to be sound.
+pub(super) fn connect(folder: &Path, busy: Duration) -> Result<Connection, Error> {
+    let path = folder.join(DATABASE);
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(&path, flags).map_err(db("open the database"))?;
+    connection.busy_timeout(busy).map_err(db("open the database"))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // A file that someone else wrote must not make the database do things, nor be believed without a look.
+    connection
+        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
+        .map_err(db("configure"))?;
+    connection
+        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
+        .map_err(db("configure"))?;
+    connection
+        .execute_batch("PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;")
+        .map_err(db("configure"))?;
+    Ok(connection)
+}
+
+/// Reads the format, and makes sure that the file is a store or an empty file that may become one.
+fn format_of(connection: &Connection, path: &Path) -> Result<i64, Error> {
+    let not_ours = || Error::NotAStore { path: path.to_owned() };
+    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (format, application) = match (pragma("user_version"), pragma("application_id")) {
+        (Ok(format), Ok(application)) => (format, application),
+        (Err(error), _) | (_, Err(error))
+            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
+        {
+            return Err(not_ours());
+        }
+        (Err(error), _) | (_, Err(error)) => return Err(db("read the format")(error)),
+    };
+    match (format, application) {
+        (0, 0) if is_empty(connection)? => Ok(0),
+        (1.., schema::APPLICATION) => Ok(format),
+        _ => Err(not_ours()),
+    }
+}
+
+fn is_empty(connection: &Connection) -> Result<bool, Error> {
+    let tables: i64 = connection
+        .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+        .map_err(db("read the format"))?;
+    Ok(tables == 0)
+}
+
+fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(), Error> {
+    if is_empty(connection)? {
+        if !create {
+            return Err(Error::NotAStore { path: folder.join(DATABASE) });
+        }
+        connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;").map_err(db("make the store"))?;
+        connection.pragma_update(None, "journal_mode", "WAL").map_err(db("make the store"))?;
+    }
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(db("migrate the store"))?;
+    // Another process may have done it while we waited for the lock.
+    let from = transaction
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(db("migrate the store"))?;
+    if from < schema::FORMAT {
+        schema::migrate(&transaction, from).map_err(db("migrate the store"))?;
+    }
+    transaction.commit().map_err(db("migrate the store"))?;
+    sync_folder(folder)
+}
+
+fn make_folder(folder: &Path) -> Result<(), Error> {
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => parent.map_or(Ok(()), sync_folder),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed("make the folder", folder)(error)),
+    }
+}
+
+/// Makes the file ourselves, because SQLite would give it the permissions of the umask, and its helpers too.
+fn make_file(path: &Path) -> Result<(), Error> {
+    match File::options().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(failed("make", path)(error)),
+    }
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(failed("sync the folder", folder))
+}
+
+/// Adds up the files of the database.
+pub(super) fn size_on_disk(folder: &Path) -> u64 {
+    let size =
+        |suffix: &str| fs::metadata(folder.join(format!("{DATABASE}{suffix}"))).map_or(0, |file| file.len());
+    size("") + size("-wal")
+}
+
+/// Names what was attempted, and on what, in an error of the operating system.
+pub(super) fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Io { doing, path: path.clone(), source }
+}
