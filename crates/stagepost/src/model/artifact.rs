@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ArtifactName;
 
 /// A named payload of a checkpoint; the bytes are kept once, under their hash.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Artifact {
     /// The name, unique within the checkpoint.
     pub name: ArtifactName,
@@ -20,7 +21,7 @@ pub struct Artifact {
 }
 
 /// Names stored bytes by their hash and size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct BlobRef {
     /// How many bytes there are.
     pub size: u64,
@@ -30,7 +31,7 @@ pub struct BlobRef {
 }
 
 /// What the bytes of an artifact are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct MediaType(String);
 

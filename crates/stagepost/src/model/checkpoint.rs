@@ -1,5 +1,6 @@
 //! An immutable, sealed record of a point in a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -31,7 +32,7 @@ pub enum Parent {
 }
 
 /// What a checkpoint holds, apart from its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Content {
     /// What point of the run it marks.
     pub kind: Kind,
@@ -63,7 +64,7 @@ impl Content {
 }
 
 /// An immutable, sealed record of a point in a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// The id.
     pub id: CheckpointId,
@@ -112,7 +113,7 @@ impl Checkpoint {
 }
 
 /// What is left of a checkpoint that was pruned: enough for the chain to verify.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stub {
     /// The id.
     pub id: CheckpointId,

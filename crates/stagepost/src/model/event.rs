@@ -1,12 +1,13 @@
 //! Things that happened beside checkpoints: notes, restores, pins, prunings, answers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Hash, Timestamp, canonical, seal};
 
 /// Something that happened. Events are appended and never changed; what is true now is derived from them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// What sort of thing happened.
     pub topic: Topic,
@@ -27,7 +28,7 @@ impl Event {
 }
 
 /// What sort of thing happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Topic {

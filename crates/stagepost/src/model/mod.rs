@@ -1,6 +1,7 @@
 //! What Stagepost keeps, as plain values. Nothing here reads or writes anything.
 
 mod id;
+mod schema;
 mod time;
 
 mod artifact;

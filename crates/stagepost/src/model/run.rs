@@ -1,12 +1,13 @@
 //! One attempt at something.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{CheckpointId, Hash, RunId, RunKind, Timestamp, canonical, seal};
 
 /// One attempt at something: the line that checkpoints stand on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Run {
     /// The name, unique in the project.
     pub id: RunId,

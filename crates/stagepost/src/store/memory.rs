@@ -311,6 +311,10 @@ impl Store for MemoryStore {
         Ok(audited)
     }
 
+    fn rebuild(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn usage(&self) -> Result<Usage, Error> {
         let inner = self.lock();
         Ok(Usage {

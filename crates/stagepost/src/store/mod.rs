@@ -84,6 +84,9 @@ pub trait Store: Send + Sync {
     /// Reads everything again and reports each damage found. Errors of reading are reports too.
     fn audit(&self, report: &mut dyn FnMut(Damage)) -> Result<Audited, Error>;
 
+    /// Makes again whatever is derived from the journal, such as lookup tables. It *must not* change the journal.
+    fn rebuild(&self) -> Result<(), Error>;
+
     /// Says how much there is and how much room it takes.
     fn usage(&self) -> Result<Usage, Error>;
 }
@@ -232,12 +235,14 @@ pub struct Damage {
     pub artifact: Option<String>,
     /// What is wrong.
     pub what: String,
+    /// Only something derived is damaged: [`Store::rebuild`] makes it again.
+    pub derived: bool,
 }
 
 impl Damage {
     /// Damage that cannot be tied to a checkpoint.
     pub(crate) fn general(what: impl Into<String>) -> Self {
-        Self { run: None, checkpoint: None, artifact: None, what: what.into() }
+        Self { run: None, checkpoint: None, artifact: None, what: what.into(), derived: false }
     }
 
     /// Damage of a checkpoint.
@@ -247,6 +252,7 @@ impl Damage {
             checkpoint: Some(checkpoint.id),
             artifact: None,
             what: what.into(),
+            derived: false,
         }
     }
 }

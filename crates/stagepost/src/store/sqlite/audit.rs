@@ -12,7 +12,7 @@ use rusqlite::{Connection, params};
 use super::super::{Audited, Damage, Error};
 use super::row::{Before, COLUMNS, Class, Entry, checkpoint_tags, event_tag, id_from};
 use super::write::{read_state, remembered_head, short};
-use super::{SqliteStore, column, db, lock};
+use super::{SqliteStore, db, lock};
 use crate::model::{BlobRef, CheckpointId, Hash, RunId, Topic, chain, chain_start};
 
 /// The journal without bodies.
@@ -264,7 +264,13 @@ impl Outline {
     }
 
     fn damage(&self, place: &Place, what: String) -> Damage {
-        Damage { run: self.run_names.get(&place.run).cloned(), checkpoint: place.id, artifact: None, what }
+        Damage {
+            run: self.run_names.get(&place.run).cloned(),
+            checkpoint: place.id,
+            artifact: None,
+            what,
+            derived: false,
+        }
     }
 
     /// Finds what a checkpoint must be sealed after.
@@ -341,7 +347,13 @@ impl Bodies {
         };
         if let Err(error) = outcome {
             let run = outline.run_names.get(&entry.run).cloned();
-            self.damage.push(Damage { run, checkpoint: entry.id, artifact: None, what: error.to_string() });
+            self.damage.push(Damage {
+                run,
+                checkpoint: entry.id,
+                artifact: None,
+                what: error.to_string(),
+                derived: false,
+            });
         }
     }
 
@@ -425,7 +437,10 @@ fn check_tables(
         Ok(false) => found.push(Damage::general(format!(
             "the table `{table}` does not fit the journal; `doctor --fix` makes it again"
         ))),
-        Err(error) => found.push(Damage::general(format!("the table `{table}` cannot be read: {error}"))),
+        Err(error) => found.push(Damage {
+            derived: true,
+            ..Damage::general(format!("the table `{table}` cannot be read: {error}"))
+        }),
     };
     check(
         "by_id",
@@ -477,21 +492,4 @@ fn same_hashes(connection: &Connection, table: &str, rows: &str, upto: i64) -> r
     same(connection, &format!("SELECT hash, number FROM {table}"), expected.len(), |row| {
         Ok(expected.contains(&(row.get(0)?, row.get(1)?)))
     })
-}
-
-impl SqliteStore {
-    /// Makes the tables `by_*` again from the journal, and the file that remembers its length.
-    pub fn rebuild_tables(&self) -> Result<(), Error> {
-        self.submit(Box::new(|writing| writing.rebuild()))?;
-        Ok(())
-    }
-
-    /// Says how many entries the tables `by_*` are behind.
-    pub fn entries_behind(&self) -> Result<u64, Error> {
-        self.read(|connection| {
-            let last = column(connection, "SELECT coalesce(max(position), 0) FROM entries", [])?;
-            let (indexed, _) = read_state(connection)?;
-            Ok(u64::try_from(last.first().copied().unwrap_or(0) - indexed.entries).unwrap_or(0))
-        })
-    }
 }

@@ -293,6 +293,10 @@ impl Store for SqliteStore {
         self.audit_all(report)
     }
 
+    fn rebuild(&self) -> Result<(), Error> {
+        self.submit(Box::new(|writing| writing.rebuild())).map(drop)
+    }
+
     fn usage(&self) -> Result<Usage, Error> {
         let entries: i64 = self.read(|connection| {
             let newest = column(connection, "SELECT coalesce(max(position), 0) FROM entries", [])?;

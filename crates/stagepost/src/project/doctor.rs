@@ -1,0 +1,134 @@
+//! Is everything in order, and if not, can it be put in order?
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Error, Project, Verified};
+use crate::store::Audited;
+
+/// Something that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it is.
+    pub health: Health,
+    /// What was found, in words.
+    pub found: String,
+}
+
+/// How something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// In order.
+    Good,
+    /// It was not in order, and now it is.
+    Fixed,
+    /// It is not in order, and `doctor --fix` can put it in order.
+    Fixable,
+    /// It is not in order, and a person has to decide.
+    Bad,
+}
+
+impl Project {
+    /// Looks at everything that can go out of order, and puts in order what can be if `fix` is set.
+    pub fn doctor(&self, fix: bool) -> Result<Vec<Check>, Error> {
+        let verified = self.verify()?;
+        let permissions = self.check_permissions(fix)?;
+        Ok(vec![
+            permissions,
+            self.check_tables(&verified, fix)?,
+            check_content(&verified),
+            self.check_writable(),
+        ])
+    }
+
+    /// Nobody else may read what agents and people wrote.
+    fn check_permissions(&self, fix: bool) -> Result<Check, Error> {
+        let folder = &self.place.store;
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::File { doing: "look at", path: path.clone(), source }
+        };
+        let mut open = Vec::new();
+        let files = std::fs::read_dir(folder)
+            .map_err(failed(folder))?
+            .filter_map(Result::ok)
+            .map(|entry| entry.path());
+        for path in files.chain([folder.clone()]) {
+            let found = std::fs::symlink_metadata(&path).map_err(failed(&path))?;
+            if !found.file_type().is_symlink() && found.permissions().mode() & 0o077 != 0 {
+                open.push((path, found.permissions().mode() & 0o700));
+            }
+        }
+        if fix {
+            for (path, mode) in &open {
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(*mode))
+                    .map_err(failed(path))?;
+            }
+        }
+        let health = health(open.is_empty(), fix);
+        let found = if open.is_empty() {
+            "only you can read the store".to_owned()
+        } else {
+            format!("others can read {} files of the store", open.len())
+        };
+        Ok(Check { name: "permissions", health, found })
+    }
+
+    fn check_tables(&self, verified: &Verified, fix: bool) -> Result<Check, Error> {
+        let wrong = wrong_tables(verified);
+        let mut health = health(wrong == 0, fix);
+        if health == Health::Fixed {
+            self.store.rebuild()?;
+            if wrong_tables(&self.verify()?) > 0 {
+                health = Health::Bad;
+            }
+        }
+        let found = match wrong {
+            0 => "the lookup tables fit the journal".to_owned(),
+            wrong => format!("{wrong} lookup tables do not fit the journal"),
+        };
+        Ok(Check { name: "tables", health, found })
+    }
+
+    fn check_writable(&self) -> Check {
+        let writable = tempfile::tempfile_in(&self.place.store).is_ok();
+        let found =
+            if writable { "the store can be written" } else { "the folder of the store cannot be written" };
+        Check {
+            name: "writable",
+            health: if writable { Health::Good } else { Health::Bad },
+            found: found.to_owned(),
+        }
+    }
+}
+
+fn check_content(verified: &Verified) -> Check {
+    let damage: Vec<_> = verified.damage.iter().filter(|damage| !damage.derived).collect();
+    let Audited { checkpoints, blobs, .. } = verified.audited;
+    let (health, found) = match damage.first() {
+        None => {
+            (Health::Good, format!("{checkpoints} checkpoints and {blobs} payloads are as they were written"))
+        }
+        Some(first) => {
+            (Health::Bad, format!("{} things are damaged, the first: {}", damage.len(), first.what))
+        }
+    };
+    Check { name: "content", health, found }
+}
+
+fn wrong_tables(verified: &Verified) -> usize {
+    verified.damage.iter().filter(|damage| damage.derived).count()
+}
+
+fn health(good: bool, fix: bool) -> Health {
+    match (good, fix) {
+        (true, _) => Health::Good,
+        (false, true) => Health::Fixed,
+        (false, false) => Health::Fixable,
+    }
+}

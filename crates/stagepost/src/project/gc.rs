@@ -1,0 +1,79 @@
+//! Giving room back: retention first, then what nothing refers to any more.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::{Error, Project};
+use crate::model::{Event, Topic};
+use crate::retention::{Fact, Plan, Policy, Protection};
+use crate::store::{Collected, Listed, Query};
+
+/// What a collection would do. Carrying it out does exactly this.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GcPlan {
+    /// Which checkpoints go, and why.
+    #[serde(flatten)]
+    pub plan: Plan,
+}
+
+/// What a collection did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Swept {
+    /// How many checkpoints were pruned.
+    pub pruned: usize,
+    /// What else was dropped.
+    pub collected: Collected,
+}
+
+impl Project {
+    /// Decides what to give up.
+    pub fn plan_gc(&self, policy: &Policy) -> Result<GcPlan, Error> {
+        let pinned = self.pinned()?;
+        let mut listed = self.store.list(&Query::default())?;
+        listed.reverse();
+        let parents_elsewhere: HashSet<_> = fork_points(&listed);
+        let facts: Vec<Fact> = listed
+            .into_iter()
+            .map(|Listed { checkpoint, .. }| Fact {
+                protected: if pinned.contains(&checkpoint.id) {
+                    Some(Protection::Pinned)
+                } else if !checkpoint.content.labels.is_empty() {
+                    Some(Protection::Labelled)
+                } else {
+                    parents_elsewhere.contains(&checkpoint.id).then_some(Protection::Needed)
+                },
+                id: checkpoint.id,
+                seq: checkpoint.seq,
+                created_at: checkpoint.created_at,
+                blobs: checkpoint.content.artifacts.iter().map(|artifact| artifact.blob).collect(),
+                run: checkpoint.run,
+            })
+            .collect();
+        Ok(GcPlan { plan: policy.plan(&facts, self.context.clock.now()) })
+    }
+
+    /// Carries a plan out.
+    pub fn apply_gc(&self, plan: &GcPlan) -> Result<Swept, Error> {
+        let ids: Vec<_> = plan.plan.prune.iter().map(|pruned| pruned.id).collect();
+        if !ids.is_empty() {
+            let body = json!({"checkpoints": ids, "who": self.context.who});
+            let event =
+                Event { topic: Topic::Prune, key: "gc".to_owned(), at: self.context.clock.now(), body };
+            self.store.prune(&ids, event)?;
+        }
+        Ok(Swept { pruned: ids.len(), collected: self.store.collect()? })
+    }
+}
+
+/// Checkpoints that another run goes on from.
+fn fork_points(listed: &[Listed]) -> HashSet<crate::model::CheckpointId> {
+    let runs: std::collections::HashMap<_, _> =
+        listed.iter().map(|one| (one.checkpoint.id, &one.checkpoint.run)).collect();
+    let parents = listed.iter().filter_map(|one| Some((one.checkpoint.parent?, &one.checkpoint.run)));
+    parents
+        .filter(|(parent, run)| runs.get(parent).is_some_and(|other| other != run))
+        .map(|(parent, _)| parent)
+        .collect()
+}

@@ -1,0 +1,103 @@
+//! One opened project: where the parts are joined.
+//!
+//! Every checkpoint of every kind is made by [`Project::save`], and every way back starts at
+//! [`Project::resolve`]. Sessions, tasks, flows, plans and gates are built on this and on nothing below it.
+
+mod artifacts;
+mod context;
+mod diff;
+mod doctor;
+mod error;
+mod gc;
+mod pins;
+mod place;
+mod resolve;
+mod save;
+mod settings;
+mod status;
+mod verify;
+
+use std::sync::Arc;
+
+pub use artifacts::Version;
+pub use context::{Clock, Context, Ids, RandomIds, SystemClock};
+pub use diff::{ArtifactChange, Change, Diff, Difference};
+pub use doctor::{Check, Health};
+pub use error::Error;
+pub use gc::{GcPlan, Swept};
+pub use place::{FindError, GitPlace, OWN_FOLDER, Place};
+pub use save::{NewArtifact, Save, Source};
+pub use settings::{Layer, Origin, Settings, SettingsError, parse_duration, parse_size};
+pub use status::Status;
+pub use verify::Verified;
+
+use crate::model::{Checkpoint, Run, RunId};
+use crate::store::{self, Listed, OpenOptions, Query, SqliteStore, Store};
+
+/// An opened project.
+pub struct Project {
+    place: Place,
+    settings: Settings,
+    context: Context,
+    store: Arc<dyn Store>,
+}
+
+impl std::fmt::Debug for Project {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Project").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Project {
+    /// Opens the project at `place`, whose store must be there.
+    pub fn open(place: Place, settings: Settings, context: Context) -> Result<Self, Error> {
+        Self::with_options(place, settings, context, false)
+    }
+
+    /// Opens the project at `place` and makes its store if there is none.
+    pub fn init(place: Place, settings: Settings, context: Context) -> Result<Self, Error> {
+        Self::with_options(place, settings, context, true)
+    }
+
+    fn with_options(place: Place, settings: Settings, context: Context, create: bool) -> Result<Self, Error> {
+        let options = OpenOptions { create, busy: settings.busy_timeout };
+        let store = Arc::new(SqliteStore::open(&place.store, &options)?);
+        Ok(Self { place, settings, context, store })
+    }
+
+    /// Joins a project from parts: for stores other than the one on disk.
+    pub fn with_store(place: Place, settings: Settings, context: Context, store: Arc<dyn Store>) -> Self {
+        Self { place, settings, context, store }
+    }
+
+    /// Returns where the project is.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// Returns what was configured.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the store, for those who need more than the project offers.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Lists checkpoints, newest first.
+    pub fn log(&self, query: &Query) -> Result<Vec<Checkpoint>, Error> {
+        Ok(self.store.list(query)?.into_iter().map(|Listed { checkpoint, .. }| checkpoint).collect())
+    }
+
+    /// Lists runs in the order in which they were started.
+    pub fn runs(&self) -> Result<Vec<Run>, Error> {
+        Ok(self.store.runs()?.into_iter().map(|(run, _)| run).collect())
+    }
+
+    /// Finds a run.
+    pub fn run(&self, id: &RunId) -> Result<Run, Error> {
+        let missing = || store::Error::MissingRun { run: id.clone() };
+        Ok(self.store.run(id)?.ok_or_else(missing)?)
+    }
+}

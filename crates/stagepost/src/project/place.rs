@@ -1,0 +1,119 @@
+//! Where a project is: its folder, its store, and the git repository it lives in.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder of a store that is not inside a git repository.
+pub const OWN_FOLDER: &str = ".stagepost";
+
+/// Where a project is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The folder whose files are the project.
+    pub root: PathBuf,
+    /// The folder of the store.
+    pub store: PathBuf,
+    /// The git repository around it, if there is one.
+    pub git: Option<GitPlace>,
+}
+
+/// Where a git repository keeps itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GitPlace {
+    /// The folder of this work tree: `HEAD`, `index`.
+    pub dir: PathBuf,
+    /// The folder that all work trees share: objects, refs, config.
+    pub common_dir: PathBuf,
+    /// The name of a linked work tree; `None` for the main one.
+    pub worktree: Option<String>,
+}
+
+impl Place {
+    /// Looks for the project around `start`: the nearest folder upwards that is a git work tree or has a store.
+    pub fn find(start: &Path) -> Result<Option<Place>, FindError> {
+        let start =
+            fs::canonicalize(start).map_err(|source| FindError::Folder { path: start.to_owned(), source })?;
+        for folder in start.ancestors() {
+            if folder.join(OWN_FOLDER).is_dir() {
+                return Ok(Some(Self::without_git(folder)));
+            }
+            if let Some(git) = GitPlace::at(folder)? {
+                let store = git.common_dir.join("stagepost");
+                return Ok(Some(Self { root: folder.to_owned(), store, git: Some(git) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The project that `init` would make at `folder` where there is no git repository.
+    pub fn without_git(folder: &Path) -> Place {
+        Self { root: folder.to_owned(), store: folder.join(OWN_FOLDER), git: None }
+    }
+
+    /// Returns the name of the work tree for refs and runs: `main` unless it is a linked one.
+    pub fn worktree(&self) -> &str {
+        self.git.as_ref().and_then(|git| git.worktree.as_deref()).unwrap_or("main")
+    }
+
+    /// Says whether the store is there.
+    pub fn has_store(&self) -> bool {
+        self.store.join("store.db").exists()
+    }
+}
+
+impl GitPlace {
+    /// Reads the `.git` of a folder: a folder of its own, or a file that points at one.
+    fn at(folder: &Path) -> Result<Option<GitPlace>, FindError> {
+        let dot_git = folder.join(".git");
+        let kind = match fs::symlink_metadata(&dot_git) {
+            Ok(found) => found.file_type(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(FindError::Git { path: dot_git, source }),
+        };
+        let dir = if kind.is_file() { pointed_at(&dot_git, "gitdir: ")? } else { dot_git.clone() };
+        if !dir.join("HEAD").exists() {
+            return Ok(None);
+        }
+        let dir = fs::canonicalize(&dir).map_err(|source| FindError::Git { path: dir, source })?;
+        let common = dir.join("commondir");
+        if !common.is_file() {
+            return Ok(Some(Self { common_dir: dir.clone(), dir, worktree: None }));
+        }
+        let common_dir = pointed_at(&common, "")?;
+        let common_dir =
+            fs::canonicalize(&common_dir).map_err(|source| FindError::Git { path: common_dir, source })?;
+        let worktree = dir.file_name().map(|name| name.to_string_lossy().into_owned());
+        Ok(Some(Self { dir, common_dir, worktree }))
+    }
+}
+
+/// Reads a path from a file of one line; it is relative to the file's folder.
+fn pointed_at(file: &Path, before: &str) -> Result<PathBuf, FindError> {
+    let text = fs::read(file).map_err(|source| FindError::Git { path: file.to_owned(), source })?;
+    let line = text.strip_prefix(before.as_bytes()).unwrap_or(&text).trim_ascii_end();
+    let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(line);
+    Ok(file.parent().unwrap_or(Path::new("/")).join(path))
+}
+
+/// What can go wrong while looking for a project.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// The folder to start from cannot be used.
+    #[error("failed to open the folder {}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A git repository cannot be read.
+    #[error("failed to read the git repository at {}", path.display())]
+    Git {
+        /// The file or folder that could not be read.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}

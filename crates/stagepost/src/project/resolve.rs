@@ -1,0 +1,129 @@
+//! From a name that a person typed to a checkpoint.
+
+use super::{Error, Project};
+use crate::model::{Checkpoint, CheckpointId, Kind, Label, RunId};
+use crate::store::{Found, Query};
+
+/// Shorter texts are labels or runs, never the start of an id.
+const SHORTEST_PREFIX: usize = 4;
+/// The shortest id that is shown.
+const SHORTEST_SHOWN: usize = 8;
+
+impl Project {
+    /// Finds the checkpoint that `name` means: an id or its start, `@` and `@-`, `last-good`, a label, `run/3`, or
+    /// a run for its newest.
+    pub fn resolve(&self, name: &str) -> Result<Checkpoint, Error> {
+        let not_found = || Error::NotFound { name: name.to_owned() };
+        if let Some(back) = steps_back(name) {
+            return self.newest(back)?.ok_or_else(not_found);
+        }
+        if name == "last-good" {
+            let query = Query { good: true, limit: Some(1), ..Query::default() };
+            return self.log(&query)?.pop().ok_or_else(not_found);
+        }
+        if let Ok(id) = name.parse::<CheckpointId>() {
+            return live(self.store.checkpoint(&id)?.ok_or_else(not_found)?);
+        }
+        if let Some((run, seq)) = place_in_run(name) {
+            return live(self.store.at(&run, seq)?.ok_or_else(not_found)?);
+        }
+        if let Some(labelled) = self.by_label(name)? {
+            return Ok(labelled);
+        }
+        if let Some(id) = self.by_prefix(name)? {
+            return live(self.store.checkpoint(&id)?.ok_or_else(not_found)?);
+        }
+        let head = RunId::new(name).ok().map(|run| self.store.head(&run)).transpose()?.flatten();
+        live(head.ok_or_else(not_found)?)
+    }
+
+    /// The newest checkpoint but `back`, leaving out those made only for safety.
+    fn newest(&self, back: usize) -> Result<Option<Checkpoint>, Error> {
+        let (mut before, mut left) = (None, back);
+        loop {
+            let query = Query { before, limit: Some(back + 16), ..Query::default() };
+            let listed = self.store.list(&query)?;
+            let Some(last) = listed.last() else { return Ok(None) };
+            before = Some(last.position);
+            for one in
+                listed.into_iter().filter(|one| !matches!(one.checkpoint.content.kind, Kind::Safety { .. }))
+            {
+                if left == 0 {
+                    return Ok(Some(one.checkpoint));
+                }
+                left -= 1;
+            }
+        }
+    }
+
+    fn by_label(&self, name: &str) -> Result<Option<Checkpoint>, Error> {
+        let Ok(label) = name.parse::<Label>() else { return Ok(None) };
+        let query = Query { label: Some(label), limit: Some(1), ..Query::default() };
+        Ok(self.log(&query)?.pop())
+    }
+
+    fn by_prefix(&self, name: &str) -> Result<Option<CheckpointId>, Error> {
+        let prefix = name.to_ascii_lowercase();
+        if prefix.len() < SHORTEST_PREFIX || !prefix.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-') {
+            return Ok(None);
+        }
+        let candidates = self.store.matching(&prefix, 10)?;
+        match candidates[..] {
+            [] => Ok(None),
+            [only] => Ok(Some(only)),
+            _ => Err(Error::Ambiguous { name: name.to_owned(), candidates }),
+        }
+    }
+
+    /// Returns the shortest start of the id that means no other checkpoint, of at least eight digits.
+    pub fn short_id(&self, id: &CheckpointId) -> Result<String, Error> {
+        let whole = id.to_string();
+        for length in SHORTEST_SHOWN..whole.len() {
+            let prefix = &whole[..length];
+            if !prefix.ends_with('-') && self.store.matching(prefix, 2)?.len() < 2 {
+                return Ok(prefix.to_owned());
+            }
+        }
+        Ok(whole)
+    }
+}
+
+fn live(found: Found) -> Result<Checkpoint, Error> {
+    let id = found.id();
+    found.live().ok_or(Error::Pruned { id })
+}
+
+/// `@` is 0, `@-` 1, `@--` 2, `@-5` 5.
+fn steps_back(name: &str) -> Option<usize> {
+    let rest = name.strip_prefix('@')?;
+    if rest.bytes().all(|b| b == b'-') {
+        return Some(rest.len());
+    }
+    rest.strip_prefix('-')?.parse().ok().filter(|back| *back <= 1_000_000)
+}
+
+fn place_in_run(name: &str) -> Option<(RunId, u64)> {
+    let (run, seq) = name.rsplit_once('/')?;
+    Some((RunId::new(run).ok()?, seq.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_back_are_counted_or_numbered() {
+        let cases = [
+            ("@", Some(0)),
+            ("@-", Some(1)),
+            ("@--", Some(2)),
+            ("@-7", Some(7)),
+            ("@x", None),
+            ("-", None),
+            ("@-99999999999", None),
+        ];
+        for (name, back) in cases {
+            assert_eq!(steps_back(name), back, "{name}");
+        }
+    }
+}

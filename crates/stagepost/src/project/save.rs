@@ -1,0 +1,268 @@
+//! Making a checkpoint: the one way there is.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::{Error, Project};
+use crate::model::{
+    Artifact, ArtifactName, BlobRef, Checkpoint, Content, Draft, Kind, Label, MediaType, Parent, Run, RunId,
+    RunKind,
+};
+use crate::store::blob::Cut;
+use crate::store::{Batch, Found, Hold, NewEntry};
+
+/// What to save.
+#[derive(Debug, Default)]
+pub struct Save {
+    /// The run it belongs to and what that is; without one, the run of everything saved by hand.
+    pub run: Option<(RunId, RunKind)>,
+    /// What point of the run it marks; without one, `manual`.
+    pub kind: Option<Kind>,
+    /// What it follows.
+    pub parent: Parent,
+    /// What it is, in words.
+    pub description: String,
+    /// Names to give to it.
+    pub labels: Vec<Label>,
+    /// What else to keep with it.
+    pub metadata: Map<String, Value>,
+    /// Its payloads.
+    pub artifacts: Vec<NewArtifact>,
+}
+
+/// A payload to save.
+#[derive(Debug)]
+pub struct NewArtifact {
+    /// Its name.
+    pub name: ArtifactName,
+    /// Where its bytes are.
+    pub source: Source,
+}
+
+/// Where the bytes of a payload are.
+#[derive(Debug)]
+pub enum Source {
+    /// Here. They are JSON if they can be read as JSON, and text if they are UTF-8.
+    Bytes(Vec<u8>),
+    /// Here, and they must be JSON.
+    Json(Vec<u8>),
+    /// In a file, of any size.
+    File(PathBuf),
+}
+
+impl NewArtifact {
+    /// The name under which a state is kept.
+    pub const STATE: &'static str = "state";
+
+    /// A state: JSON under the name `state`.
+    pub fn state(json: Vec<u8>) -> Self {
+        Self { name: ArtifactName::new(Self::STATE).expect("`state` is a name"), source: Source::Json(json) }
+    }
+}
+
+/// Files from this size on are streamed into the store.
+const STREAMED: u64 = 4 << 20;
+
+impl Project {
+    /// The run of everything that is saved by hand in this work tree.
+    pub fn adhoc_run(&self) -> RunId {
+        let name = match self.place.git.as_ref().and_then(|git| git.worktree.as_deref()) {
+            Some(worktree) => format!("adhoc-{worktree}"),
+            None => "adhoc".to_owned(),
+        };
+        RunId::new(name).unwrap_or_else(|_| RunId::new("adhoc").expect("`adhoc` is a run id"))
+    }
+
+    /// Makes a checkpoint. When this returns, it is durable.
+    pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
+        let now = self.context.clock.now();
+        let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
+        let mut batch = Batch::default();
+        let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
+        let kind = save.kind.unwrap_or(Kind::Manual);
+        let content = Content {
+            kind,
+            description: save.description,
+            labels: save.labels,
+            metadata: save.metadata,
+            artifacts,
+        };
+        let id = self.context.ids.checkpoint(now);
+        batch.entries.push(NewEntry::Run(Run::new(run.clone(), run_kind, now)));
+        batch.entries.push(NewEntry::Checkpoint(Draft {
+            id,
+            run,
+            parent: save.parent,
+            created_at: now,
+            content,
+        }));
+        let mut written = self.store.write(batch)?;
+        Ok(written.checkpoints.pop().expect("one checkpoint was written"))
+    }
+
+    /// Prepares payloads for a batch. Large files are in the store already when this returns; the hold keeps them
+    /// there until the batch is written.
+    fn take_in(
+        &self,
+        new: Vec<NewArtifact>,
+        run: &RunId,
+        batch: &mut Batch,
+    ) -> Result<(Vec<Artifact>, Option<Hold>), Error> {
+        let (mut artifacts, mut held) = (Vec::<Artifact>::with_capacity(new.len()), None);
+        let before = if new.is_empty() { None } else { self.store.head(run)?.and_then(Found::live) };
+        for NewArtifact { name, source } in new {
+            if artifacts.iter().any(|other| other.name == name) {
+                return Err(Error::TwiceNamed { name: name.to_string() });
+            }
+            let base = before
+                .as_ref()
+                .and_then(|before| before.artifact(name.as_str()))
+                .map(|artifact| artifact.blob);
+            let (media, blob) = match source {
+                Source::File(path) if is_large(&path)? => {
+                    if held.is_none() {
+                        held = Some(self.store.hold()?);
+                    }
+                    self.stream_in(&path)?
+                }
+                source => {
+                    let (media, bytes) = read(source, &name)?;
+                    let payload = self.store.prepare(bytes, cut_of(&media), base);
+                    let blob = payload.blob();
+                    batch.payloads.push(payload);
+                    (media, blob)
+                }
+            };
+            artifacts.push(Artifact { name, media, blob });
+        }
+        artifacts.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok((artifacts, held))
+    }
+
+    fn stream_in(&self, path: &Path) -> Result<(MediaType, BlobRef), Error> {
+        let media =
+            if has_json_name(path) && is_json_file(path)? { MediaType::json() } else { MediaType::bytes() };
+        let blob = self.store.put(&mut open(path)?, cut_of(&media))?;
+        Ok((media, blob))
+    }
+}
+
+fn cut_of(media: &MediaType) -> Cut {
+    if media.is_json() { Cut::Json } else { Cut::Content }
+}
+
+fn open(path: &Path) -> Result<File, Error> {
+    File::open(path).map_err(|source| Error::File { doing: "open", path: path.to_owned(), source })
+}
+
+fn is_large(path: &Path) -> Result<bool, Error> {
+    let found = std::fs::metadata(path);
+    found.map(|found| found.len() >= STREAMED).map_err(|source| Error::File {
+        doing: "read",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn has_json_name(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
+}
+
+fn is_json_file(path: &Path) -> Result<bool, Error> {
+    let reader = BufReader::with_capacity(1 << 16, open(path)?);
+    match serde_json::from_reader::<_, serde::de::IgnoredAny>(reader) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_io() => {
+            Err(Error::File { doing: "read", path: path.to_owned(), source: error.into() })
+        }
+        Err(_) => Ok(false),
+    }
+}
+
+/// Reads a payload and finds out what it is.
+fn read(source: Source, name: &ArtifactName) -> Result<(MediaType, Vec<u8>), Error> {
+    match source {
+        Source::Json(bytes) => {
+            json_fault(&bytes)
+                .map_or(Ok(()), |source| Err(Error::InvalidJson { name: name.to_string(), source }))?;
+            Ok((MediaType::json(), bytes))
+        }
+        Source::Bytes(bytes) => Ok((media_of(&bytes, true), bytes)),
+        Source::File(path) => {
+            let mut bytes = Vec::new();
+            let read = open(&path)?.read_to_end(&mut bytes);
+            read.map_err(|source| Error::File { doing: "read", path: path.clone(), source })?;
+            Ok((media_of(&bytes, has_json_name(&path)), bytes))
+        }
+    }
+}
+
+fn media_of(bytes: &[u8], may_be_json: bool) -> MediaType {
+    if may_be_json && json_fault(bytes).is_none() {
+        MediaType::json()
+    } else if std::str::from_utf8(bytes).is_ok() {
+        MediaType::text()
+    } else {
+        MediaType::bytes()
+    }
+}
+
+/// Says what keeps `bytes` from being JSON that can be read back: depth counts too.
+fn json_fault(bytes: &[u8]) -> Option<serde_json::Error> {
+    // Skipping over values would not notice depth, nor what is wrong inside strings that are not UTF-8.
+    serde_json::from_slice::<Depth>(bytes).err()
+}
+
+/// Visits everything and keeps nothing.
+struct Depth;
+
+impl<'de> serde::Deserialize<'de> for Depth {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Depth)
+    }
+}
+
+impl<'de> serde::de::Visitor<'de> for Depth {
+    type Value = Depth;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Depth, E> {
+        Ok(Depth)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Depth, E> {
+        Ok(Depth)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Depth, E> {
+        Ok(Depth)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Depth, E> {
+        Ok(Depth)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Depth, E> {
+        Ok(Depth)
+    }
+
+    fn visit_unit<E>(self) -> Result<Depth, E> {
+        Ok(Depth)
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut items: A) -> Result<Depth, A::Error> {
+        while items.next_element::<Depth>()?.is_some() {}
+        Ok(Depth)
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<Depth, A::Error> {
+        while members.next_entry::<Depth, Depth>()?.is_some() {}
+        Ok(Depth)
+    }
+}
