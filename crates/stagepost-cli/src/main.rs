@@ -1,2 +1,38 @@
-//! The `stagepost` program.
-fn main() {}
+//! The `stagepost` program: arguments in, library called, result printed. No rule lives here.
+
+mod app;
+mod args;
+mod commands;
+mod failure;
+mod json;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use failure::Failure;
+
+fn main() -> ExitCode {
+    let args = match args::Cli::try_parse() {
+        Ok(args) => args,
+        Err(error) => return not_understood(&error),
+    };
+    let mut app = app::App::new(&args.global);
+    match commands::run(&mut app, args.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => app.ui.failure(&failure),
+    }
+}
+
+/// Prints help, the version, or what is wrong with the arguments: as JSON if that was asked for.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() || !std::env::args_os().any(|argument| argument == "--json") {
+        let _ = error.print();
+        return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    }
+    let text = error.render().to_string();
+    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    ui::Ui::new(true, false)
+        .failure(&Failure::usage(message).hint("`stagepost --help` lists what can be typed"))
+}

@@ -35,9 +35,11 @@ impl FromStr for CheckpointId {
     /// Accepts the hyphenated form only, in lower or upper case: one spelling in scripts and columns.
     fn from_str(text: &str) -> Result<Self, InvalidId> {
         if text.len() != 36 {
-            return Err(InvalidId::new("checkpoint id", text, "a UUID has 36 characters"));
+            return Err(InvalidId::new("a checkpoint id", text, "a UUID has 36 characters"));
         }
-        Uuid::try_parse(text).map(Self).map_err(|_| InvalidId::new("checkpoint id", text, "it is not a UUID"))
+        Uuid::try_parse(text)
+            .map(Self)
+            .map_err(|_| InvalidId::new("a checkpoint id", text, "it is not a UUID"))
     }
 }
 
@@ -57,7 +59,7 @@ impl RunId {
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
         let text = text.into();
         match name_fault(&text, Self::MAX_BYTES) {
-            Some(why) => Err(InvalidId::new("run id", &text, why)),
+            Some(why) => Err(InvalidId::new("a run id", &text, why)),
             None => Ok(Self(text)),
         }
     }
@@ -88,7 +90,7 @@ impl ArtifactName {
             text.split('/').find_map(|part| name_fault(part, Self::MAX_BYTES))
         };
         match fault {
-            Some(why) => Err(InvalidId::new("artifact name", &text, why)),
+            Some(why) => Err(InvalidId::new("an artifact name", &text, why)),
             None => Ok(Self(text)),
         }
     }
@@ -120,7 +122,7 @@ fn is_invisible(c: char) -> bool {
 
 /// The error for text that may not be an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` cannot be a {what}: {why}", text.escape_debug())]
+#[error("`{}` cannot be {what}: {why}", text.escape_debug())]
 pub struct InvalidId {
     what: &'static str,
     text: String,

@@ -1,0 +1,102 @@
+//! What a command works with: the project around the current folder, and the printer.
+
+use std::path::{Path, PathBuf};
+
+use stagepost::project::{Context, Layer, Origin, Place, Project, Settings};
+
+use crate::args::Global;
+use crate::failure::Failure;
+use crate::ui::Ui;
+
+pub(crate) struct App {
+    pub(crate) ui: Ui,
+    folder: PathBuf,
+    busy_timeout: Option<String>,
+}
+
+impl App {
+    pub(crate) fn new(global: &Global) -> Self {
+        let folder = global.directory.clone().unwrap_or_else(|| PathBuf::from("."));
+        Self { ui: Ui::new(global.json, global.quiet), folder, busy_timeout: global.busy_timeout.clone() }
+    }
+
+    /// The folder the command works in.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the project is that the current folder belongs to.
+    pub(crate) fn find(&self) -> Result<Place, Failure> {
+        Place::find(&self.folder)?.ok_or_else(|| Failure::no_project(&self.folder))
+    }
+
+    /// Opens the project; its store must be there.
+    pub(crate) fn open(&self) -> Result<Project, Failure> {
+        let place = self.find()?;
+        if !place.has_store() {
+            return Err(Failure::no_store(&place));
+        }
+        self.open_at(place, Project::open)
+    }
+
+    /// Opens the project to write to it. In a git repository the store is made when it is first needed: it lies
+    /// inside `.git`, where it is in nobody's way.
+    pub(crate) fn open_to_write(&self) -> Result<Project, Failure> {
+        let place = self.find()?;
+        if place.git.is_none() && !place.has_store() {
+            return Err(Failure::no_store(&place));
+        }
+        self.open_at(place, Project::init)
+    }
+
+    /// Opens the project at a place in one way or another.
+    pub(crate) fn open_at<E>(
+        &self,
+        place: Place,
+        open: impl Fn(Place, Settings, Context) -> Result<Project, E>,
+    ) -> Result<Project, Failure>
+    where
+        Failure: From<E>,
+    {
+        let settings = self.settings(Some(&place.root))?;
+        Ok(open(place, settings, Context::system(who()))?)
+    }
+
+    /// Reads the settings: user file, project file, environment, flags.
+    pub(crate) fn settings(&self, root: Option<&Path>) -> Result<Settings, Failure> {
+        let mut layers = Vec::new();
+        layers.extend(user_file().map(|path| read_layer(Origin::User, &path)).transpose()?.flatten());
+        let project = root.map(|root| read_layer(Origin::Project, &root.join("stagepost.toml")));
+        layers.extend(project.transpose()?.flatten());
+        layers.push(Layer::from_environment(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        ));
+        layers.push(Layer::from_flags(self.busy_timeout.clone().map(|value| ("busy_timeout", value))));
+        Ok(Settings::from_layers(&layers)?)
+    }
+}
+
+/// The user's own settings, if there is a place for them.
+fn user_file() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = folder("XDG_CONFIG_HOME").or_else(|| Some(folder("HOME")?.join(".config")))?;
+    Some(base.join("stagepost").join("config.toml"))
+}
+
+fn read_layer(origin: Origin, path: &Path) -> Result<Option<Layer>, Failure> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(Layer::from_toml(origin, &text)?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::file("read the settings in", path, error)),
+    }
+}
+
+/// Who is at work, for the records.
+fn who() -> String {
+    let name = |variable| std::env::var(variable).ok().filter(|name| !name.is_empty());
+    name("STAGEPOST_USER")
+        .or_else(|| name("USER"))
+        .or_else(|| name("LOGNAME"))
+        .unwrap_or_else(|| "unknown".to_owned())
+}

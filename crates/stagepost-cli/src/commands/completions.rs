@@ -1,0 +1,19 @@
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::failure::Failure;
+
+/// Print completions for a shell
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    shell: Shell,
+}
+
+pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "stagepost", &mut script);
+    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
+    Ok(())
+}

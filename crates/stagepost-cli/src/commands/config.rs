@@ -1,0 +1,60 @@
+use serde::Serialize;
+use stagepost::project::Place;
+
+use crate::app::App;
+use crate::failure::{Code, Failure};
+use crate::json::Output;
+use crate::ui::{self, BOLD, DIM, Form};
+
+/// List the settings and where each comes from
+///
+/// Settings come from `~/.config/stagepost/config.toml`, then `stagepost.toml` in the project, then variables such as
+/// `STAGEPOST_RETENTION_KEEP`, then flags; later ones win.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ConfigArgs {
+    /// Print the value of this setting only
+    #[arg(value_name = "SETTING")]
+    name: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Setting<'a> {
+    name: &'a str,
+    value: &'a str,
+    origin: String,
+    meaning: &'a str,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    settings: Vec<Setting<'a>>,
+}
+
+pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<(), Failure> {
+    let place = Place::find(app.folder())?;
+    let settings = app.settings(place.as_ref().map(|place| place.root.as_path()))?;
+    let wanted = settings.list().filter(|(name, ..)| args.name.as_ref().is_none_or(|wanted| wanted == name));
+    let list: Vec<Setting<'_>> = wanted
+        .map(|(name, value, origin, meaning)| Setting { name, value, origin: origin.to_string(), meaning })
+        .collect();
+    if list.is_empty() {
+        let name = args.name.as_deref().unwrap_or_default();
+        return Err(Failure::new(Code::NotFound, format!("there is no setting `{}`", name.escape_debug()))
+            .hint("`stagepost config` lists every setting"));
+    }
+    match (app.ui.form, &args.name) {
+        (Form::Json, _) => app.ui.json(&Output::new(Body { settings: list })),
+        (_, Some(_)) | (Form::Quiet, _) => {
+            list.iter().try_for_each(|setting| app.ui.line(ui::printable(setting.value)))
+        }
+        (Form::Text, None) => list.iter().try_for_each(|setting| app.ui.line(line(setting))),
+    }
+}
+
+fn line(setting: &Setting<'_>) -> String {
+    let value = if setting.value.is_empty() { "-".into() } else { ui::printable(setting.value) };
+    format!(
+        "{BOLD}{:<20}{BOLD:#} {value:<10} {DIM}{:<14} {}{DIM:#}",
+        setting.name, setting.origin, setting.meaning
+    )
+}

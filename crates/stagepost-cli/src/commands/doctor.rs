@@ -1,0 +1,48 @@
+use serde::Serialize;
+use stagepost::project::{Check, Health};
+
+use crate::app::App;
+use crate::failure::{Code, Failure};
+use crate::json::Output;
+use crate::ui::{self, Form, GREEN, RED, YELLOW};
+
+/// Look whether everything is in order
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    /// Put in order what can be
+    #[arg(long)]
+    fix: bool,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    checks: &'a [Check],
+}
+
+pub(crate) fn run(app: &App, args: &DoctorArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let checks = project.doctor(args.fix)?;
+    if app.ui.form == Form::Json {
+        app.ui.json(&Output::new(Body { checks: &checks }))?;
+    } else {
+        checks.iter().try_for_each(|check| app.ui.line(line(check)))?;
+    }
+    let worst = |health| checks.iter().any(|check| check.health == health);
+    match (worst(Health::Bad), worst(Health::Fixable)) {
+        (true, _) => Err(Failure::new(Code::Integrity, "something needs a person")
+            .hint("`stagepost verify` names everything that is damaged")),
+        (_, true) => Err(Failure::new(Code::Failed, "something is not in order")
+            .hint("`stagepost doctor --fix` puts it in order")),
+        _ => Ok(()),
+    }
+}
+
+fn line(check: &Check) -> String {
+    let (style, word) = match check.health {
+        Health::Good => (GREEN, "good"),
+        Health::Fixed => (YELLOW, "fixed"),
+        Health::Fixable => (YELLOW, "fixable"),
+        Health::Bad => (RED, "bad"),
+    };
+    format!("{style}{word:<8}{style:#} {:<12} {}", check.name, ui::printable(&check.found))
+}

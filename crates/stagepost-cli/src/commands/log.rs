@@ -1,0 +1,99 @@
+use stagepost::model::{Checkpoint, Kind, Label, RunId};
+use stagepost::project::{Clock, Project, SystemClock, parse_duration};
+use stagepost::store::Query;
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::json::{LogOutput, SCHEMA};
+use crate::ui::{self, BOLD, CYAN, DIM, Form};
+
+/// List checkpoints, newest first
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogArgs {
+    /// Only those of this run
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Only those with this label
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    label: Option<String>,
+    /// Also those made before a restore, for safety
+    #[arg(long)]
+    all: bool,
+    /// Only those not older than this, such as 2d
+    #[arg(long, value_name = "DURATION")]
+    since: Option<String>,
+    /// At most so many; 0 for no limit
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+pub(crate) fn run(app: &App, args: &LogArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let checkpoints = args.list(&project)?;
+    match app.ui.form {
+        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints }),
+        Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
+        Form::Text => text(app, &project, &checkpoints),
+    }
+}
+
+impl LogArgs {
+    fn list(&self, project: &Project) -> Result<Vec<Checkpoint>, Failure> {
+        let run = self.run.as_ref().map(RunId::new).transpose()?;
+        if let Some(run) = &run {
+            project.run(run)?;
+        }
+        let wrong =
+            |text: &String| Failure::usage(format!("`{}` is not a duration such as 2d", text.escape_debug()));
+        let since =
+            self.since.as_ref().map(|text| parse_duration(text).ok_or_else(|| wrong(text))).transpose()?;
+        let now = SystemClock.now();
+        let wanted = |one: &Checkpoint| {
+            (self.all || !matches!(one.content.kind, Kind::Safety { .. }))
+                && since.is_none_or(|since| one.created_at.until(now) <= since)
+        };
+        let label = self.label.as_ref().map(|label| label.parse::<Label>()).transpose()?;
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+        let (mut found, mut before) = (Vec::new(), None);
+        while found.len() < limit {
+            let query = Query {
+                run: run.clone(),
+                label: label.clone(),
+                before,
+                limit: Some(limit.min(1000)),
+                ..Query::default()
+            };
+            let page = project.store().list(&query)?;
+            let Some(last) = page.last() else { break };
+            before = Some(last.position);
+            found.extend(page.into_iter().map(|one| one.checkpoint).filter(wanted));
+        }
+        found.truncate(limit);
+        Ok(found)
+    }
+}
+
+fn text(app: &App, project: &Project, checkpoints: &[Checkpoint]) -> Result<(), Failure> {
+    if checkpoints.is_empty() {
+        app.ui.say("nothing to show");
+    }
+    let now = SystemClock.now();
+    let width = |pick: fn(&Checkpoint) -> String| {
+        checkpoints.iter().map(|one| pick(one).chars().count()).max().unwrap_or(0)
+    };
+    let place = |one: &Checkpoint| format!("{}/{}", ui::printable(one.run.as_str()), one.seq);
+    let (places, kinds) = (width(place), width(|one| ui::headline(&one.content.kind.to_string(), 32)));
+    for one in checkpoints {
+        let id = project.short_id(&one.id)?;
+        let (place, kind, when) =
+            (place(one), ui::headline(&one.content.kind.to_string(), 32), ui::ago(one.created_at, now));
+        let labels: Vec<String> =
+            one.content.labels.iter().map(|label| format!(" {CYAN}[{label}]{CYAN:#}")).collect();
+        let what = ui::headline(&one.content.description, 60);
+        app.ui.line(format!(
+            "{BOLD}{id}{BOLD:#}  {DIM}{when:<14}{DIM:#}  {place:<places$}  {kind:<kinds$}  {what}{}",
+            labels.concat()
+        ))?;
+    }
+    Ok(())
+}

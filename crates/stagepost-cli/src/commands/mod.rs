@@ -1,0 +1,42 @@
+//! One file for each command: parse, call, render.
+
+pub(crate) mod completions;
+pub(crate) mod config;
+pub(crate) mod demo;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod gc;
+pub(crate) mod init;
+pub(crate) mod log;
+pub(crate) mod pin;
+pub(crate) mod save;
+pub(crate) mod schema;
+pub(crate) mod show;
+pub(crate) mod status;
+pub(crate) mod verify;
+
+use crate::app::App;
+use crate::args::Command;
+use crate::failure::Failure;
+
+/// Carries out what was typed.
+pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure> {
+    match command {
+        None => status::run(app, &status::StatusArgs {}),
+        Some(Command::Status(args)) => status::run(app, &args),
+        Some(Command::Init(args)) => init::run(app, &args),
+        Some(Command::Save(args)) => save::run(app, args),
+        Some(Command::Log(args)) => log::run(app, &args),
+        Some(Command::Show(args)) => show::run(app, &args),
+        Some(Command::Diff(args)) => diff::run(app, &args),
+        Some(Command::Verify(args)) => verify::run(app, &args),
+        Some(Command::Gc(args)) => gc::run(app, &args),
+        Some(Command::Pin(args)) => pin::pin(app, &args),
+        Some(Command::Unpin(args)) => pin::unpin(app, &args),
+        Some(Command::Doctor(args)) => doctor::run(app, &args),
+        Some(Command::Config(args)) => config::run(app, &args),
+        Some(Command::Completions(args)) => completions::run(&args),
+        Some(Command::Schema(args)) => schema::run(app, &args),
+        Some(Command::Demo(args)) => demo::run(app, &args),
+    }
+}

@@ -1,0 +1,42 @@
+use clap::ValueEnum;
+use schemars::schema_for;
+use stagepost::model::{Checkpoint, Event, Run};
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::json::{CheckpointOutput, ErrorOutput, LogOutput};
+
+/// Print the JSON Schema of something that is stored or printed
+#[derive(Debug, clap::Args)]
+pub(crate) struct SchemaArgs {
+    /// What
+    r#type: Type,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Type {
+    /// The record of a checkpoint
+    Checkpoint,
+    /// The record of a run
+    Run,
+    /// The record of an event
+    Event,
+    /// What `save --json` and `show --json` print
+    Show,
+    /// What `log --json` prints
+    Log,
+    /// What is printed with `--json` when a command fails
+    Error,
+}
+
+pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
+    let schema = match args.r#type {
+        Type::Checkpoint => schema_for!(Checkpoint),
+        Type::Run => schema_for!(Run),
+        Type::Event => schema_for!(Event),
+        Type::Show => schema_for!(CheckpointOutput<'_>),
+        Type::Log => schema_for!(LogOutput<'_>),
+        Type::Error => schema_for!(ErrorOutput),
+    };
+    app.ui.json(&schema)
+}

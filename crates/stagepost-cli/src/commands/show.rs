@@ -1,0 +1,119 @@
+use std::path::PathBuf;
+
+use stagepost::model::Checkpoint;
+use stagepost::project::Project;
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::ui::{self, BOLD, DIM};
+
+/// Show a checkpoint, or print one of its artifacts
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// The checkpoint
+    #[arg(default_value = "@", value_name = "CHECKPOINT")]
+    checkpoint: String,
+    /// Print this artifact as it was saved
+    #[arg(long, value_name = "NAME")]
+    artifact: Option<String>,
+    /// Write the artifact to this file instead, which must not be there
+    #[arg(long, short, value_name = "FILE", requires = "artifact")]
+    output: Option<PathBuf>,
+    /// List the versions of the artifact in the checkpoint's run
+    #[arg(long, requires = "artifact", conflicts_with = "output")]
+    history: bool,
+}
+
+pub(crate) fn run(app: &App, args: &ShowArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let checkpoint = project.resolve(&args.checkpoint)?;
+    match (&args.artifact, &args.output) {
+        (Some(name), _) if args.history => history(app, &project, &checkpoint, name),
+        (Some(name), Some(output)) => extract(app, &project, &checkpoint, name, output),
+        (Some(name), None) => app.ui.raw(&mut project.open_artifact(&checkpoint, name)?),
+        (None, _) => app.ui.checkpoint(&project, &checkpoint, |_| text(&checkpoint)),
+    }
+}
+
+fn text(checkpoint: &Checkpoint) -> String {
+    let content = &checkpoint.content;
+    let mut lines = vec![format!("{BOLD}checkpoint {}{BOLD:#}", checkpoint.id)];
+    let mut row = |name: &str, value: String| lines.push(format!("{DIM}{name:<12}{DIM:#}{value}"));
+    row("run", format!("{}/{}", ui::printable(checkpoint.run.as_str()), checkpoint.seq));
+    row("kind", ui::printable(&content.kind.to_string()).into_owned());
+    row("created", checkpoint.created_at.to_string());
+    if let Some(parent) = checkpoint.parent {
+        row("parent", parent.to_string());
+    }
+    if !content.labels.is_empty() {
+        row("labels", content.labels.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    }
+    for (name, value) in &content.metadata {
+        row("metadata", format!("{} = {}", ui::printable(name), ui::headline(&value.to_string(), 80)));
+    }
+    for artifact in &content.artifacts {
+        row(
+            "artifact",
+            format!(
+                "{}  {}  {}",
+                ui::printable(artifact.name.as_str()),
+                ui::bytes(artifact.blob.size),
+                ui::printable(artifact.media.as_str())
+            ),
+        );
+    }
+    row("seal", checkpoint.seal.to_string());
+    if !content.description.is_empty() {
+        lines.push(String::new());
+        lines.extend(content.description.lines().map(|line| format!("    {}", ui::printable(line))));
+    }
+    lines.join("\n")
+}
+
+/// Writes an artifact to a new file; a file that turns out to be damaged is not left behind.
+fn extract(
+    app: &App,
+    project: &Project,
+    checkpoint: &Checkpoint,
+    name: &str,
+    output: &std::path::Path,
+) -> Result<(), Failure> {
+    let mut source = project.open_artifact(checkpoint, name)?;
+    let mut file = std::fs::File::create_new(output).map_err(|error| Failure::file("make", output, error))?;
+    let copied = std::io::copy(&mut source, &mut file).and_then(|size| file.sync_all().map(|()| size));
+    match copied {
+        Ok(size) => {
+            app.ui.say(format!(
+                "wrote {} to {}",
+                ui::bytes(size),
+                ui::printable(&output.display().to_string())
+            ));
+            Ok(())
+        }
+        Err(error) => {
+            let _ = std::fs::remove_file(output);
+            Err(Failure::reading(error, output))
+        }
+    }
+}
+
+fn history(app: &App, project: &Project, checkpoint: &Checkpoint, name: &str) -> Result<(), Failure> {
+    let versions = project.history(&checkpoint.run, name)?;
+    let checkpoints: Vec<Checkpoint> = versions.into_iter().map(|version| version.checkpoint).collect();
+    match app.ui.form {
+        crate::ui::Form::Json => {
+            app.ui.json(&crate::json::LogOutput { schema: crate::json::SCHEMA, checkpoints: &checkpoints })
+        }
+        crate::ui::Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
+        crate::ui::Form::Text => checkpoints.iter().try_for_each(|one| {
+            let size = one.artifact(name).map_or(0, |artifact| artifact.blob.size);
+            app.ui.line(format!(
+                "{BOLD}{}{BOLD:#}  {}/{}  {}",
+                project.short_id(&one.id)?,
+                ui::printable(one.run.as_str()),
+                one.seq,
+                ui::bytes(size)
+            ))
+        }),
+    }
+}

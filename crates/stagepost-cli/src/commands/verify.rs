@@ -1,0 +1,88 @@
+use serde::Serialize;
+use stagepost::store::Damage;
+
+use crate::app::App;
+use crate::failure::{Code, Failure};
+use crate::json::Output;
+use crate::ui::{self, Form, RED};
+
+/// Read everything again and name what is damaged
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {}
+
+#[derive(Serialize)]
+struct Body {
+    sound: bool,
+    checkpoints: u64,
+    stubs: u64,
+    events: u64,
+    payloads: u64,
+    bytes: u64,
+    damage: Vec<DamageBody>,
+}
+
+#[derive(Serialize)]
+struct DamageBody {
+    run: Option<String>,
+    checkpoint: Option<String>,
+    artifact: Option<String>,
+    what: String,
+}
+
+impl From<&Damage> for DamageBody {
+    fn from(damage: &Damage) -> Self {
+        Self {
+            run: damage.run.as_ref().map(ToString::to_string),
+            checkpoint: damage.checkpoint.as_ref().map(ToString::to_string),
+            artifact: damage.artifact.clone(),
+            what: damage.what.clone(),
+        }
+    }
+}
+
+pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let verified = project.verify()?;
+    let audited = verified.audited;
+    if app.ui.form == Form::Json {
+        app.ui.json(&Output::new(Body {
+            sound: verified.is_sound(),
+            checkpoints: audited.checkpoints,
+            stubs: audited.stubs,
+            events: audited.events,
+            payloads: audited.blobs,
+            bytes: audited.bytes,
+            damage: verified.damage.iter().map(DamageBody::from).collect(),
+        }))?;
+        return if verified.is_sound() { Ok(()) } else { Err(Failure::told(Code::Integrity)) };
+    }
+    for damage in &verified.damage {
+        app.ui.line(format!("{RED}damaged{RED:#}  {}", line(damage)))?;
+    }
+    if !verified.is_sound() {
+        let hint = if verified.damage.iter().all(|damage| damage.derived) {
+            "`stagepost doctor --fix` makes the lookup tables again"
+        } else {
+            "everything that is not named above can still be read"
+        };
+        let count = ui::count(verified.damage.len(), "thing");
+        return Err(Failure::new(Code::Integrity, format!("{count} in the store not as written")).hint(hint));
+    }
+    let read = format!(
+        "{} checkpoints, {} payloads, {}",
+        audited.checkpoints,
+        audited.blobs,
+        ui::bytes(audited.bytes)
+    );
+    app.ui.say(format!("all as it was written: {read}"));
+    Ok(())
+}
+
+fn line(damage: &Damage) -> String {
+    let mut place = Vec::new();
+    place.extend(damage.run.as_ref().map(|run| format!("run {run}")));
+    place.extend(damage.checkpoint.map(|id| format!("checkpoint {id}")));
+    place.extend(damage.artifact.as_ref().map(|name| format!("artifact {}", ui::printable(name))));
+    let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(", ")) };
+    format!("{place}{}", ui::printable(&damage.what))
+}

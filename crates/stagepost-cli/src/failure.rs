@@ -1,0 +1,195 @@
+//! What a person is told when something does not work: what was attempted, why it failed, what to do next.
+
+use std::error::Error;
+use std::path::Path;
+
+use stagepost::model::{InvalidId, UnknownName};
+use stagepost::project::{self, FindError, Place, SettingsError};
+use stagepost::store;
+
+/// A failure with its exit code and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+    pub(crate) causes: Vec<String>,
+    pub(crate) hint: Option<String>,
+}
+
+/// Why the program ends, as scripts see it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    Refused = 4,
+    Integrity = 5,
+    Busy = 75,
+}
+
+impl Code {
+    /// The name of the code in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Code::Failed => "failed",
+            Code::Usage => "usage",
+            Code::NotFound => "not_found",
+            Code::Refused => "refused",
+            Code::Integrity => "integrity",
+            Code::Busy => "busy",
+        }
+    }
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), causes: Vec::new(), hint: None }
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The whole chain of an error, once.
+    fn from_error(code: Code, error: &dyn Error) -> Self {
+        let mut causes: Vec<String> = Vec::new();
+        let message = error.to_string();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            if causes.last().unwrap_or(&message) != &text {
+                causes.push(text);
+            }
+            next = cause.source();
+        }
+        Self { code, message, causes, hint: None }
+    }
+
+    pub(crate) fn file(doing: &str, path: &Path, error: std::io::Error) -> Self {
+        let mut failure = Self::new(Code::Failed, format!("failed to {doing} {}", path.display()));
+        failure.causes.push(error.to_string());
+        failure
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    pub(crate) fn no_project(folder: &Path) -> Self {
+        Self::new(Code::NotFound, format!("there is no project around {}", folder.display()))
+            .hint("run `stagepost init` in the folder whose work you want to keep")
+    }
+
+    pub(crate) fn no_store(place: &Place) -> Self {
+        Self::new(Code::NotFound, format!("nothing has been saved in {} yet", place.root.display()))
+            .hint("`stagepost save -m TEXT` saves the first checkpoint")
+    }
+}
+
+impl From<project::Error> for Failure {
+    fn from(error: project::Error) -> Self {
+        use project::Error as E;
+        let (code, hint) = match &error {
+            E::Store(store) => return Failure::from_store(store),
+            E::NotFound { .. } => {
+                (Code::NotFound, Some("`stagepost log --all` lists what there is".to_owned()))
+            }
+            E::Ambiguous { candidates, .. } => {
+                let shown: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                (Code::NotFound, Some(format!("type more of one of these:\n  {}", shown.join("\n  "))))
+            }
+            E::Pruned { .. } => {
+                (Code::NotFound, Some("pin or label a checkpoint to keep it from `gc`".to_owned()))
+            }
+            E::NoArtifact { .. } => {
+                (Code::NotFound, Some("`stagepost show ID` lists the artifacts".to_owned()))
+            }
+            E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
+            E::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Code::NotFound, None),
+            _ => (Code::Failed, None),
+        };
+        Self { hint, ..Self::from_error(code, &error) }
+    }
+}
+
+impl Failure {
+    fn from_store(error: &store::Error) -> Self {
+        use store::Error as E;
+        let (code, hint) = match error {
+            E::Busy { .. } => (Code::Busy, Some("try again, or wait longer with --busy-timeout 60s")),
+            E::MissingCheckpoint { .. } | E::MissingRun { .. } => {
+                (Code::NotFound, Some("`stagepost log --all` lists what there is"))
+            }
+            E::Conflict { .. } => (Code::Refused, Some("look at the newest state and try again")),
+            E::TooNew { .. } => {
+                (Code::Refused, Some("use the newer stagepost that wrote it; nothing was changed"))
+            }
+            error if error.is_damage() => (
+                Code::Integrity,
+                Some("`stagepost verify` names everything that is damaged; the rest stays readable"),
+            ),
+            E::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+                (Code::Failed, Some("check who owns the folder and whether it can be written"))
+            }
+            E::Database { .. } => (
+                Code::Failed,
+                Some("check that the disk is not full and the folder of the store can be written"),
+            ),
+            _ => (Code::Failed, None),
+        };
+        Self { hint: hint.map(str::to_owned), ..Self::from_error(code, error) }
+    }
+}
+
+impl From<store::Error> for Failure {
+    fn from(error: store::Error) -> Self {
+        Self::from_store(&error)
+    }
+}
+
+impl From<FindError> for Failure {
+    fn from(error: FindError) -> Self {
+        Self::from_error(Code::Failed, &error)
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        Self::from_error(Code::Usage, &error)
+            .hint("`stagepost config` lists every setting and where it comes from")
+    }
+}
+
+impl From<InvalidId> for Failure {
+    fn from(error: InvalidId) -> Self {
+        Self::from_error(Code::Usage, &error)
+    }
+}
+
+impl From<UnknownName> for Failure {
+    fn from(error: UnknownName) -> Self {
+        Self::from_error(Code::Usage, &error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::from_error(Code::Failed, &error)
+    }
+}
+
+impl Failure {
+    /// A failure that was printed already and only needs its exit code.
+    pub(crate) fn told(code: Code) -> Self {
+        Self::new(code, String::new())
+    }
+
+    /// An error while copying a payload out: of the store inside, or of the file.
+    pub(crate) fn reading(error: std::io::Error, path: &Path) -> Self {
+        match error.downcast::<store::Error>() {
+            Ok(error) => Self::from_store(&error),
+            Err(error) => Self::file("write", path, error),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What `--json` prints. These shapes are as stable as an API; `stagepost schema` prints their JSON Schemas.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use stagepost::model::Checkpoint;
+
+use crate::failure::Failure;
+
+/// The version of these shapes.
+pub(crate) const SCHEMA: u32 = 1;
+
+/// Printed by `save` and `show`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct CheckpointOutput<'a> {
+    schema: u32,
+    checkpoint: &'a Checkpoint,
+}
+
+impl<'a> From<&'a Checkpoint> for CheckpointOutput<'a> {
+    fn from(checkpoint: &'a Checkpoint) -> Self {
+        Self { schema: SCHEMA, checkpoint }
+    }
+}
+
+/// Printed by `log`, newest first.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LogOutput<'a> {
+    pub(crate) schema: u32,
+    pub(crate) checkpoints: &'a [Checkpoint],
+}
+
+/// Printed when a command fails.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct ErrorOutput {
+    schema: u32,
+    error: ErrorBody,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ErrorBody {
+    /// `failed`, `usage`, `not_found`, `refused`, `integrity` or `busy`.
+    code: String,
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+}
+
+impl From<&Failure> for ErrorOutput {
+    fn from(failure: &Failure) -> Self {
+        let Failure { code, message, causes, hint } = failure;
+        let body = ErrorBody {
+            code: code.name().to_owned(),
+            message: message.clone(),
+            causes: causes.clone(),
+            hint: hint.clone(),
+        };
+        Self { schema: SCHEMA, error: body }
+    }
+}
+
+/// Any other result: its members beside the version.
+#[derive(Debug, Serialize)]
+pub(crate) struct Output<T: Serialize> {
+    schema: u32,
+    #[serde(flatten)]
+    body: T,
+}
+
+impl<T: Serialize> Output<T> {
+    pub(crate) fn new(body: T) -> Self {
+        Self { schema: SCHEMA, body }
+    }
+}

@@ -1,0 +1,195 @@
+//! Printing: results on standard output, everything else on standard error.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+use stagepost::model::{Checkpoint, Timestamp};
+use stagepost::project::Project;
+
+use crate::failure::Failure;
+use crate::json;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default();
+
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+    Quiet,
+}
+
+pub(crate) struct Ui {
+    pub(crate) form: Form,
+}
+
+impl Ui {
+    pub(crate) fn new(json: bool, quiet: bool) -> Self {
+        let form = match (json, quiet) {
+            (true, _) => Form::Json,
+            (_, true) => Form::Quiet,
+            _ => Form::Text,
+        };
+        Self { form }
+    }
+
+    /// Prints a line of a result.
+    pub(crate) fn line(&self, text: impl AsRef<str>) -> Result<(), Failure> {
+        let mut out = anstream::stdout().lock();
+        done(writeln!(out, "{}", text.as_ref()))
+    }
+
+    /// Prints bytes of a result as they are.
+    pub(crate) fn raw(&self, source: &mut dyn io::Read) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        match io::copy(source, &mut out).and_then(|_| out.flush()) {
+            Err(error) if error.get_ref().is_some() => {
+                Err(Failure::reading(error, "standard output".as_ref()))
+            }
+            other => done(other),
+        }
+    }
+
+    /// Prints a result as JSON.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
+        self.line(text)
+    }
+
+    /// Says something that is not a result.
+    pub(crate) fn say(&self, text: impl AsRef<str>) {
+        if self.form == Form::Text {
+            let _ = writeln!(anstream::stderr().lock(), "{}", text.as_ref());
+        }
+    }
+
+    /// Prints a failure and returns its exit code.
+    pub(crate) fn failure(&self, failure: &Failure) -> ExitCode {
+        let code = ExitCode::from(failure.code as u8);
+        if failure.message.is_empty() {
+            return code;
+        }
+        if self.form == Form::Json {
+            let _ = self.json(&json::ErrorOutput::from(failure));
+            return code;
+        }
+        let mut text = format!("{RED}error:{RED:#} {}", printable(&failure.message));
+        for cause in &failure.causes {
+            let _ = write!(text, "\n  because {}", printable(cause));
+        }
+        if let Some(hint) = &failure.hint {
+            let _ = write!(text, "\n{DIM}hint:{DIM:#} {}", printable_lines(hint));
+        }
+        let _ = writeln!(anstream::stderr().lock(), "{text}");
+        code
+    }
+
+    /// Prints a checkpoint as the result of a command that made or found one.
+    pub(crate) fn checkpoint(
+        &self,
+        project: &Project,
+        checkpoint: &Checkpoint,
+        text: impl FnOnce(&str) -> String,
+    ) -> Result<(), Failure> {
+        match self.form {
+            Form::Json => self.json(&json::CheckpointOutput::from(checkpoint)),
+            Form::Quiet => self.line(checkpoint.id.to_string()),
+            Form::Text => self.line(text(&project.short_id(&checkpoint.id)?)),
+        }
+    }
+}
+
+/// A reader that has had enough, such as `head`, is no failure.
+fn done(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        other => Ok(other?),
+    }
+}
+
+/// Makes text safe for a terminal: control characters and those that turn text around are shown as escapes.
+pub(crate) fn printable(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    if !text.contains(acts) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if acts(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
+    }
+    Cow::Owned(safe)
+}
+
+/// As [`printable`], but keeps line breaks and tabs.
+pub(crate) fn printable_lines(text: &str) -> String {
+    let lines: Vec<String> =
+        text.split('\n').map(|line| line.split('\t').map(printable).collect::<Vec<_>>().join("\t")).collect();
+    lines.join("\n")
+}
+
+/// The first line of a text, cut to a width.
+pub(crate) fn headline(text: &str, width: usize) -> String {
+    let first = printable(text.lines().next().unwrap_or("")).into_owned();
+    if first.chars().count() <= width {
+        return first;
+    }
+    first.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// How long ago, in one unit.
+pub(crate) fn ago(time: Timestamp, now: Timestamp) -> String {
+    let seconds = time.until(now).as_secs();
+    let (count, unit) = match seconds {
+        0..=59 => return "just now".to_owned(),
+        60..=3599 => (seconds / 60, "minute"),
+        3600..=86_399 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    format!("{count} {unit}{} ago", if count == 1 { "" } else { "s" })
+}
+
+/// A number of bytes, in one unit.
+pub(crate) fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let (mut size, mut unit) = (count as f64, 0);
+    while size >= 1024.0 && unit + 1 < UNITS.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} B") } else { format!("{size:.1} {}", UNITS[unit]) }
+}
+
+/// `1 file`, `2 files`.
+pub(crate) fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_stored_can_drive_the_terminal() {
+        assert_eq!(printable("a\u{1b}[31mb\nc\u{202e}d\u{9b}e"), "a\\u{1b}[31mb\\nc\\u{202e}d\\u{9b}e");
+        assert_eq!(printable_lines("a\tb\nc\r\u{7}"), "a\tb\nc\\r\\u{7}");
+        assert_eq!(headline("first line\nsecond", 6), "first…");
+    }
+
+    #[test]
+    fn sizes_and_counts_read_like_words() {
+        assert_eq!((bytes(0), bytes(1023), bytes(1536)), ("0 B".into(), "1023 B".into(), "1.5 KiB".into()));
+        assert_eq!((count(1, "file"), count(0, "file")), ("1 file".into(), "0 files".into()));
+    }
+}
