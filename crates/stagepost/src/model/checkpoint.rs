@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Artifact, CheckpointId, Hash, Kind, Label, RunId, Timestamp, canonical, seal};
+use super::{Artifact, CheckpointId, Hash, Kind, Label, RunId, Snapshot, Timestamp, canonical, seal};
 
 /// A checkpoint as its maker describes it, before it has its place in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,9 @@ pub struct Content {
     /// What else its maker wants to keep with it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
+    /// The files as they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
     /// Its named payloads, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub artifacts: Vec<Artifact>,
@@ -58,6 +61,7 @@ impl Content {
             description: String::new(),
             labels: Vec::new(),
             metadata: Map::new(),
+            snapshot: None,
             artifacts: Vec::new(),
         }
     }

@@ -7,6 +7,7 @@ mod time;
 mod artifact;
 mod kind;
 mod label;
+mod snapshot;
 
 mod checkpoint;
 mod event;
@@ -24,4 +25,5 @@ pub use kind::{Kind, Phase, Reason, RunKind, Stage, StepStatus, UnknownName};
 pub use label::Label;
 pub use run::Run;
 pub use seal::{chain, chain_start};
+pub use snapshot::{FileCounts, InvalidObjectId, ObjectId, RepoPath, SkipReason, Skipped, Snapshot};
 pub use time::{InvalidTimestamp, Timestamp};

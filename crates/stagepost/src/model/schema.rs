@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use super::{ArtifactName, CheckpointId, Hash, Label, RunId, Timestamp};
+use super::{ArtifactName, CheckpointId, Hash, Label, ObjectId, RepoPath, RunId, Timestamp};
 
 macro_rules! text_schema {
     ($name:ident, $($schema:tt)*) => {
@@ -26,3 +26,5 @@ text_schema!(ArtifactName, "minLength": 1, "maxLength": 255);
 text_schema!(Hash, "pattern": "^[0-9a-f]{64}$");
 text_schema!(Label, "minLength": 1);
 text_schema!(Timestamp, "format": "date-time");
+text_schema!(ObjectId, "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$");
+text_schema!(RepoPath, "minLength": 1);
