@@ -1,0 +1,4 @@
+//! Work tree to git and back.
+
+mod beneath;
+mod forbidden;
