@@ -1,4 +1,7 @@
 //! Work tree to git and back.
 
 mod beneath;
-mod forbidden;
+mod change;
+mod lines;
+mod plan;
+mod rename;
