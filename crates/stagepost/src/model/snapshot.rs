@@ -247,8 +247,8 @@ pub enum SkipReason {
     Special,
     /// It is a repository of its own without a commit that could be recorded.
     NestedUnborn,
-    /// It changed each time it was read.
-    Unstable,
+    /// git holds no file of this name, such as `.GIT/x`.
+    InvalidName,
 }
 
 #[cfg(test)]

@@ -89,11 +89,6 @@ impl Stamp {
         }
     }
 
-    /// The size in bytes.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
-    }
-
     /// Whether its owner may execute it, which is what git records.
     pub(crate) fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0

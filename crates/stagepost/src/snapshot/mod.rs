@@ -1,7 +1,389 @@
-//! Work tree to git and back.
+//! Work trees kept in git: every file as it was, in a commit that is in nobody's way.
+//!
+//! A snapshot is a commit shaped like a stash: its tree is the work tree (untracked files included), its parents are
+//! HEAD (if any) and a commit of the index. `refs/stagepost/<worktree>/<checkpoint id>` points at it, so git keeps
+//! it, and `git show`, `git diff` and `git checkout <ref> -- <path>` work on it.
+//!
+//! This module knows no runs and no SQL, prints nothing, and reads neither the environment nor the wall clock. It
+//! never changes the user's HEAD, index, branches, stash, configuration or hooks, and runs no program that only a
+//! repository's configuration names. What it returns as captured is on disk.
 
 mod beneath;
-mod change;
+mod capture;
+mod check;
+mod commit;
+mod compare;
+mod durable;
+mod git;
+mod guard;
 mod lines;
+mod lock;
+mod objects;
+mod pack;
 mod plan;
+mod plumbing;
+mod quarantine;
+mod refs;
+mod release;
 mod rename;
+mod repository;
+pub mod restore;
+mod tree;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use capture::{Capture, CaptureError, Consent, Look};
+pub use check::Damage;
+pub use commit::{Commit, Signature};
+pub use compare::{Change, Side};
+pub use git::{GitError, GitProgram};
+pub use guard::Refusal;
+pub use lock::LockError;
+pub use objects::{ObjectError, ObjectKind, Objects};
+pub use refs::RefError;
+pub use release::ReleaseError;
+pub use repository::{Operation, RepositoryState};
+pub use tree::{EntryMode, TreeEntry};
+
+use crate::model::{CheckpointId, ObjectId, RepoPath, Snapshot};
+use capture::{Deadline, Found};
+use git::{Git, Trust};
+use lock::Lock;
+use refs::Refs;
+use repository::Repository;
+
+/// Where snapshots are taken and kept.
+#[derive(Debug, Clone)]
+pub struct Open {
+    /// The root of the work tree.
+    pub root: PathBuf,
+    /// Our private folder, such as `<git common dir>/stagepost`.
+    pub state_dir: PathBuf,
+    /// Where objects and refs go.
+    pub keep: Keep,
+    /// git, and what it may know of the outside.
+    pub git: GitProgram,
+    /// Paths that are never in a snapshot: views and the store. `.stagepost` always is one.
+    pub exclude: Vec<RepoPath>,
+    /// How work trees are searched.
+    pub way: Way,
+}
+
+/// Says where objects and refs are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// In the user's repository; a folder without one gets a private one.
+    Repository,
+    /// In a repository of our own in the state folder.
+    Private,
+}
+
+/// Says how work trees are searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// The fastest way that gives git's result.
+    Fastest,
+    /// Through the git program: slower, same result.
+    GitProgram,
+}
+
+/// The snapshots of one work tree.
+#[derive(Debug)]
+pub struct Snapshots {
+    root: PathBuf,
+    exclude: Vec<RepoPath>,
+    /// The repository that the work tree belongs to, if any.
+    user: Option<Repository>,
+    /// The repository that holds objects and refs: the user's, or our own.
+    store: Repository,
+    /// git as it sees the work tree.
+    rules_git: Git,
+    /// git as it sees the store alone.
+    store_git: Git,
+    objects: Objects,
+    refs: Refs,
+    user_refs: Refs,
+    /// Where this work tree's lock and state are.
+    folder: PathBuf,
+}
+
+impl Snapshots {
+    /// Opens the snapshots of a work tree; only the state folder is written to.
+    pub fn open(options: Open) -> Result<Self, OpenError> {
+        let failed = |source| OpenError::Root { root: options.root.clone(), source };
+        let root = fs::canonicalize(&options.root).map_err(failed)?;
+        let user = Repository::find(&root).map_err(failed)?;
+        let store = match (&user, options.keep) {
+            (Some(user), Keep::Repository) => user.clone(),
+            _ => private_store(&options.state_dir)?,
+        };
+        let worktree = user.as_ref().map_or_else(|| "main".to_owned(), |user| user.worktree.clone());
+        let folder = options.state_dir.join("snapshots").join(&worktree);
+        fs::create_dir_all(&folder).map_err(|source| OpenError::State { path: folder.clone(), source })?;
+        let rules = user.as_ref().unwrap_or(&store).clone();
+        let rules_git = Git::new(options.git.clone(), &rules.git_dir, &root);
+        let store_git = Git::new(options.git, &store.git_dir, &root);
+        let mut exclude = options.exclude;
+        exclude.push(RepoPath::from(".stagepost"));
+        let mut snapshots = Self {
+            objects: Objects::new(store_git.clone()),
+            refs: Refs::new(store_git.clone(), store.clone(), worktree.clone()),
+            user_refs: Refs::new(rules_git.clone(), rules, worktree),
+            root,
+            exclude,
+            user,
+            store,
+            rules_git,
+            store_git,
+            folder,
+        };
+        let readable = quarantine::join(&snapshots.object_dirs());
+        snapshots.objects =
+            Objects::new(snapshots.store_git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", readable));
+        Ok(snapshots)
+    }
+
+    /// Returns the root of the work tree, with symbolic links resolved.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Returns the git folder of the work tree's repository; `None` in a folder without git.
+    pub fn git_dir(&self) -> Option<&Path> {
+        self.user.as_ref().map(|user| user.git_dir.as_path())
+    }
+
+    /// Returns the name of the work tree: `main`, or `worktrees/<name>` for a linked one.
+    pub fn worktree(&self) -> &str {
+        self.user.as_ref().map_or("main", |user| &user.worktree)
+    }
+
+    /// Returns the objects that snapshots are made of.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// Returns the ref of a checkpoint's snapshot.
+    pub fn ref_name(&self, id: &CheckpointId) -> String {
+        self.refs.name_of(id)
+    }
+
+    /// Returns where the repository stands.
+    pub fn state_of_repository(&self) -> Result<RepositoryState, RefError> {
+        let Some(user) = &self.user else {
+            return Ok(RepositoryState { head: None, branch: None, operation: None });
+        };
+        let (head, branch) = self.user_refs.head()?;
+        Ok(RepositoryState { head, branch, operation: user.operation() })
+    }
+
+    /// Captures the work tree as the snapshot of a checkpoint: on disk when it returns, and when it fails, nothing
+    /// was added.
+    pub fn capture(&self, id: &CheckpointId, options: &Capture) -> Result<Snapshot, CaptureError> {
+        let deadline = Deadline::start(options.deadline);
+        let _lock = self.begin(options)?;
+        let state = self.state_of_repository()?;
+        let plumbed = self.plumb(options, deadline)?;
+        let objects = Objects::new(plumbed.git.clone());
+        let (changes, counts) = self.compare(&objects, &state, &plumbed.found)?;
+        drop(changes);
+        deadline.check()?;
+        let latest = self.refs.read(&self.refs.latest_name())?;
+        let commit = match self.same_as(latest.as_ref(), &state, &plumbed.found)? {
+            Some(commit) => commit,
+            None => self.commit_plumbed(&plumbed, &state, options)?,
+        };
+        self.refs.create(&self.refs.name_of(id), &commit)?;
+        if latest.as_ref() != Some(&commit) {
+            self.refs.swap(&self.refs.latest_name(), latest.as_ref(), &commit)?;
+        }
+        Ok(self.describe(commit, state, plumbed.found, counts))
+    }
+
+    /// Finds what a capture would hold, and writes nothing that stays.
+    pub fn look(&self, options: &Capture) -> Result<Look, CaptureError> {
+        let deadline = Deadline::start(options.deadline);
+        let _lock = self.begin(options)?;
+        let state = self.state_of_repository()?;
+        let plumbed = self.plumb(options, deadline)?;
+        let objects = Objects::new(plumbed.git.clone());
+        let (changes, files) = self.compare(&objects, &state, &plumbed.found)?;
+        let mut pending = std::collections::HashMap::new();
+        for id in plumbed.quarantine.written()? {
+            pending.extend(objects.find(&id)?.map(|object| (id, object)));
+        }
+        self.objects.set_pending(pending);
+        let Found { tree, index_tree, skipped, included, notes, .. } = plumbed.found;
+        let RepositoryState { head, branch, .. } = state;
+        Ok(Look { tree, index_tree, head, branch, changes, files, skipped, included, notes })
+    }
+
+    /// Returns a blob as it stands in the work tree: line ends, encoding and trusted filter programs applied. Links
+    /// and what has no conversion come back as they are.
+    pub fn to_worktree(
+        &self,
+        path: &RepoPath,
+        mode: EntryMode,
+        blob: &ObjectId,
+    ) -> Result<Vec<u8>, ObjectError> {
+        use std::os::unix::ffi::OsStrExt;
+        if matches!(mode, EntryMode::Link | EntryMode::Submodule) {
+            return self.objects.blob(blob);
+        }
+        let readable = quarantine::join(&self.object_dirs());
+        let git = self.rules_git.configured(Trust::read(&self.rules_git)?.overrides);
+        let git = git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", readable);
+        let path = [b"--path=", path.as_bytes()].concat();
+        let args = ["cat-file", "--filters", "", blob.as_str()].map(std::ffi::OsStr::new);
+        let args = [args[0], args[1], std::ffi::OsStr::from_bytes(&path), args[3]];
+        Ok(git.run(&args, b"")?)
+    }
+
+    /// Locks this work tree's state and checks what can be checked before looking at files.
+    fn begin(&self, options: &Capture) -> Result<Lock, CaptureError> {
+        guard::before(&self.root, &self.store.common_dir, self.rules_git.program(), options)
+            .map_err(|source| self.refused(source))?;
+        Ok(Lock::take(&self.folder.join("lock"), options.patience)?)
+    }
+
+    fn refused(&self, source: Refusal) -> CaptureError {
+        CaptureError::Refused { root: self.root.clone(), source }
+    }
+
+    /// Says whether objects are kept apart from the user's repository.
+    fn is_apart(&self) -> bool {
+        self.user.as_ref().is_some_and(|user| user.common_dir != self.store.common_dir)
+    }
+
+    fn is_ours(&self, path: &RepoPath) -> bool {
+        self.exclude.iter().any(|ours| path.is_within(ours))
+    }
+
+    fn compare(
+        &self,
+        objects: &Objects,
+        state: &RepositoryState,
+        found: &Found,
+    ) -> Result<(Vec<Change>, crate::model::FileCounts), CaptureError> {
+        let head = state.head.as_ref().map(|head| objects.commit(head)).transpose()?;
+        let mut changes = objects.diff_trees(head.as_ref().map(|head| &head.tree), Some(&found.tree))?;
+        changes.retain(|change| !self.is_ours(&change.path));
+        let counts = compare::count(&changes, found.total);
+        Ok((changes, counts))
+    }
+
+    /// Returns the latest snapshot's commit if this one would be the same.
+    fn same_as(
+        &self,
+        latest: Option<&ObjectId>,
+        state: &RepositoryState,
+        found: &Found,
+    ) -> Result<Option<ObjectId>, CaptureError> {
+        let Some(latest) = latest else { return Ok(None) };
+        let Ok(commit) = self.objects.commit(latest) else { return Ok(None) };
+        if commit.tree != found.tree {
+            return Ok(None);
+        }
+        let head = if self.is_apart() { None } else { state.head.as_ref() };
+        let mut parents = commit.parents.iter();
+        if head.is_some() && parents.next() != head {
+            return Ok(None);
+        }
+        let index = match parents.next() {
+            Some(index) => Some(self.objects.commit(index)?),
+            None => None,
+        };
+        let same = index.is_none_or(|index| {
+            index.parents.first() == head && Some(&index.tree) == found.index_tree.as_ref()
+        });
+        let same = same
+            && commit.parents.len() == usize::from(head.is_some()) + usize::from(found.index_tree.is_some());
+        Ok(same.then(|| latest.clone()))
+    }
+
+    fn commit_plumbed(
+        &self,
+        plumbed: &plumbing::Plumbed,
+        state: &RepositoryState,
+        options: &Capture,
+    ) -> Result<ObjectId, CaptureError> {
+        let write = |bytes: &[u8]| -> Result<ObjectId, CaptureError> {
+            let answer = plumbed.git.run(&["hash-object", "-t", "commit", "-w", "--stdin"], bytes)?;
+            let id = String::from_utf8_lossy(&answer).trim().parse();
+            Ok(id.map_err(|_| GitError::Answer { command: "hash-object".to_owned() })?)
+        };
+        // A private store does not have the user's commits, and a parent must be there.
+        let head = if self.is_apart() { None } else { state.head.as_ref() };
+        let index = match &plumbed.found.index_tree {
+            Some(tree) => Some(write(&commit::compose(tree, head.as_slice(), &options.author, "index"))?),
+            None => None,
+        };
+        let parents: Vec<_> = head.into_iter().chain(&index).collect();
+        let commit =
+            write(&commit::compose(&plumbed.found.tree, &parents, &options.author, &options.description))?;
+        self.keep_plumbed(plumbed, &[])?;
+        Ok(commit)
+    }
+
+    fn describe(
+        &self,
+        commit: ObjectId,
+        state: RepositoryState,
+        found: Found,
+        files: crate::model::FileCounts,
+    ) -> Snapshot {
+        let Found { tree, index_tree, skipped, included, notes, .. } = found;
+        let RepositoryState { head, branch, .. } = state;
+        let worktree = self.worktree().to_owned();
+        Snapshot { commit, tree, index_tree, head, branch, worktree, files, skipped, included, notes }
+    }
+}
+
+/// Makes our own repository in the state folder, or finds it there. It has no work tree and no alternates: a gc of
+/// the user's repository could take away what those lend.
+fn private_store(state_dir: &Path) -> Result<Repository, OpenError> {
+    let git_dir = state_dir.join("snapshots.git");
+    let failed = |source| OpenError::State { path: git_dir.clone(), source };
+    if !git_dir.join("HEAD").exists() {
+        for folder in ["objects/pack", "objects/info", "refs/heads", "info"] {
+            fs::create_dir_all(git_dir.join(folder)).map_err(failed)?;
+        }
+        let config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n";
+        fs::write(git_dir.join("config"), config).map_err(failed)?;
+        fs::write(git_dir.join("HEAD"), "ref: refs/heads/none\n").map_err(failed)?;
+        durable::sync_folder(&git_dir).map_err(failed)?;
+    }
+    Repository::at(fs::canonicalize(&git_dir).map_err(failed)?).map_err(failed)
+}
+
+/// What a snapshot says of a filter that only the repository names.
+fn note_refused(driver: &str) -> String {
+    format!(
+        "the filter `{}` is named by the repository only and was not run: raw bytes kept",
+        driver.escape_debug()
+    )
+}
+
+/// The error of opening snapshots.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The work tree or its repository could not be read.
+    #[error("failed to open the work tree {}", root.display())]
+    Root {
+        /// The work tree.
+        root: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Our own folder could not be used.
+    #[error("failed to use {}", path.display())]
+    State {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}

@@ -8,7 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::change::{Change, FileKind, Version};
+use super::compare::{Change, Side};
+use super::tree::EntryMode;
 use crate::model::{RepoPath, SkipReason, Skipped};
 
 /// What a restore will do to the files of a work tree.
@@ -33,9 +34,9 @@ pub struct Write {
     pub path: RepoPath,
     /// What is there now, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<Version>,
+    pub replaces: Option<Side>,
     /// What will be there.
-    pub content: Version,
+    pub content: Side,
 }
 
 /// A file that a restore will delete.
@@ -44,7 +45,7 @@ pub struct Delete {
     /// Where.
     pub path: RepoPath,
     /// What is there now.
-    pub content: Version,
+    pub content: Side,
 }
 
 /// A file that a restore leaves although the target has it otherwise.
@@ -88,7 +89,7 @@ fn why(reason: SkipReason) -> &'static str {
         SkipReason::Unreadable => "not readable",
         SkipReason::Special => "not a file",
         SkipReason::NestedUnborn => "a repository without a commit",
-        SkipReason::Unstable => "it changed while it was read",
+        SkipReason::InvalidName => "its name cannot be in a repository",
     }
 }
 
@@ -214,13 +215,13 @@ pub(crate) fn decide(facts: Facts<'_>) -> FilePlan {
 
 /// The changes asked for, and with them the files that stand where a folder must be for one of them.
 pub(crate) fn selected<'a>(changes: &'a [Change], paths: &[RepoPath]) -> Vec<&'a Change> {
-    let asked = |change: &&Change| change.is_within(paths);
+    let asked = |change: &&Change| is_asked(&change.path, paths);
     if paths.is_empty() {
         return changes.iter().collect();
     }
-    let written = changes.iter().filter(asked).filter(|change| change.after.is_some());
+    let written = changes.iter().filter(asked).filter(|change| change.new.is_some());
     let folders: BTreeSet<&[u8]> = written.flat_map(|change| ancestors(change.path.as_bytes())).collect();
-    let blocks = |change: &&Change| change.after.is_none() && folders.contains(change.path.as_bytes());
+    let blocks = |change: &&Change| change.new.is_none() && folders.contains(change.path.as_bytes());
     changes.iter().filter(|change| asked(change) || blocks(change)).collect()
 }
 
@@ -234,7 +235,7 @@ fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
     if is_own_record(&change.path, facts.own_records) {
         return plan.left.push(left(LeftReason::OwnRecord));
     }
-    match (&change.before, &change.after) {
+    match (&change.old, &change.new) {
         (_, Some(_)) if !change.path.is_safe() => {
             plan.refusals.push(Refusal::UnsafePath { path: change.path.clone() });
         }
@@ -261,7 +262,7 @@ fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
 /// A write beneath what is a repository now, or where something unheld stands, cannot be done.
 fn decide_obstacles(plan: &mut FilePlan, facts: &Facts<'_>) {
     let now_repositories =
-        facts.changes.iter().filter(|change| change.before.as_ref().is_some_and(is_submodule));
+        facts.changes.iter().filter(|change| change.old.as_ref().is_some_and(is_submodule));
     for repository in now_repositories {
         let inside = |write: &&Write| write.path.is_within(&repository.path) && write.path != repository.path;
         if plan.writes.iter().any(|write| inside(&write)) {
@@ -278,8 +279,8 @@ fn decide_obstacles(plan: &mut FilePlan, facts: &Facts<'_>) {
     }
 }
 
-fn is_submodule(version: &Version) -> bool {
-    version.kind == FileKind::Submodule
+fn is_submodule(version: &Side) -> bool {
+    version.mode == EntryMode::Submodule
 }
 
 fn is_asked(path: &RepoPath, paths: &[RepoPath]) -> bool {
@@ -300,16 +301,16 @@ mod tests {
     use super::*;
     use crate::model::ObjectId;
 
-    fn version(kind: FileKind, content: u8) -> Option<Version> {
-        Some(Version { kind, id: ObjectId::from_bytes(&[content; 20]).unwrap() })
+    fn version(mode: EntryMode, content: u8) -> Option<Side> {
+        Some(Side { mode, id: ObjectId::from_bytes(&[content; 20]).unwrap() })
     }
 
-    fn file(content: u8) -> Option<Version> {
-        version(FileKind::File, content)
+    fn file(content: u8) -> Option<Side> {
+        version(EntryMode::File, content)
     }
 
-    fn change(path: &str, before: Option<Version>, after: Option<Version>) -> Change {
-        Change { path: path.into(), before, after }
+    fn change(path: &str, before: Option<Side>, after: Option<Side>) -> Change {
+        Change { path: path.into(), old: before, new: after }
     }
 
     fn skipped(path: &str, reason: SkipReason) -> Skipped {
@@ -372,7 +373,7 @@ mod tests {
 
     #[test]
     fn repositories_are_left_or_refused() {
-        let submodule = |content| version(FileKind::Submodule, content);
+        let submodule = |content| version(EntryMode::Submodule, content);
         let changes = [change("moved", submodule(1), submodule(2)), change("gone", submodule(1), None)];
         let plan = decide(Facts { changes: &changes, ..Facts::default() });
         assert!(plan.left.len() == 2 && plan.writes.is_empty() && plan.deletes.is_empty());

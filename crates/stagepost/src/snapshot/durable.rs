@@ -1,0 +1,32 @@
+//! Files that are still there after a power loss: the file is synced, then its folder.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+/// Waits until the entries of a folder are on disk.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// Makes the folders that `file` needs, each synced into the one above it; `root` is there.
+pub(super) fn create_folders(file: &Path, root: &Path) -> io::Result<()> {
+    let Some(folder) = file.parent() else { return Ok(()) };
+    if folder == root || folder.is_dir() {
+        return Ok(());
+    }
+    create_folders(folder, root)?;
+    match fs::create_dir(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+/// Removes a file; one that is not there is removed already.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,261 @@
+//! Running the git program so that nothing a repository says can make it run anything else.
+//!
+//! The environment is empty but for what the front end hands in and what is set here; hooks, fsmonitor, pager,
+//! editor, signing, network and automatic gc are off; filter programs run only where the user's or the system's
+//! configuration names them (see [`Trust`]).
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+/// Where git is and what it may know of the outside: handed in by the front end, which reads the environment.
+#[derive(Debug, Clone)]
+pub struct GitProgram {
+    /// The program, such as `git`.
+    pub path: PathBuf,
+    /// Variables git gets. Only those that say where programs and the user's configuration are pass on:
+    /// `PATH`, `HOME`, `XDG_CONFIG_HOME`, `TMPDIR`, `GIT_CONFIG_GLOBAL`, `GIT_CONFIG_SYSTEM`, `GIT_CONFIG_NOSYSTEM`.
+    pub environment: BTreeMap<OsString, OsString>,
+}
+
+impl GitProgram {
+    /// The variables of [`GitProgram::environment`] that are passed on.
+    pub const PASSED_ON: [&str; 7] = [
+        "PATH",
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "TMPDIR",
+        "GIT_CONFIG_GLOBAL",
+        "GIT_CONFIG_SYSTEM",
+        "GIT_CONFIG_NOSYSTEM",
+    ];
+
+    /// Picks from `variables` what git may know. Front ends call this with their environment.
+    pub fn new(path: impl Into<PathBuf>, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let passed_on = |name: &OsStr| Self::PASSED_ON.iter().any(|known| name == *known);
+        let environment = variables.into_iter().filter(|(name, _)| passed_on(name)).collect();
+        Self { path: path.into(), environment }
+    }
+}
+
+/// Settings that beat the repository's own in every call.
+const OVERRIDES: [(&str, &str); 21] = [
+    ("core.hooksPath", "/dev/null"),
+    ("core.fsmonitor", "false"),
+    ("core.untrackedCache", "false"),
+    ("core.splitIndex", "false"),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("core.sshCommand", "false"),
+    ("core.askPass", ""),
+    ("core.safecrlf", "false"),
+    ("core.bare", "false"),
+    ("core.fsync", "all"),
+    ("core.multiPackIndex", "true"),
+    ("credential.helper", ""),
+    ("commit.gpgSign", "false"),
+    ("tag.gpgSign", "false"),
+    ("diff.external", ""),
+    ("protocol.allow", "never"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("index.threads", "2"),
+    ("safe.directory", "*"),
+];
+
+/// The git program bound to one repository.
+#[derive(Debug, Clone)]
+pub(super) struct Git {
+    program: GitProgram,
+    git_dir: PathBuf,
+    work_tree: PathBuf,
+    overrides: Vec<(String, String)>,
+    variables: Vec<(&'static str, OsString)>,
+}
+
+impl Git {
+    pub(super) fn new(program: GitProgram, git_dir: &Path, work_tree: &Path) -> Self {
+        let overrides = OVERRIDES.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
+        Self { program, git_dir: git_dir.into(), work_tree: work_tree.into(), overrides, variables: vec![] }
+    }
+
+    /// The same, with one more variable.
+    pub(super) fn with(&self, name: &'static str, value: impl Into<OsString>) -> Self {
+        let mut git = self.clone();
+        git.variables.push((name, value.into()));
+        git
+    }
+
+    /// The same, with the settings `more` on top.
+    pub(super) fn configured(&self, more: Vec<(String, String)>) -> Self {
+        let mut git = self.clone();
+        git.overrides.extend(more);
+        git
+    }
+
+    /// Returns what git is told of the outside.
+    pub(super) fn program(&self) -> &GitProgram {
+        &self.program
+    }
+
+    pub(super) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(&self.program.path);
+        command.env_clear().envs(&self.program.environment).args(args).current_dir(&self.work_tree);
+        command.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.work_tree);
+        for (name, value) in [
+            ("LC_ALL", "C"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("GIT_NO_LAZY_FETCH", "1"),
+            ("GIT_NO_REPLACE_OBJECTS", "1"),
+            ("GIT_LITERAL_PATHSPECS", "1"),
+            ("GIT_ATTR_NOSYSTEM", "0"),
+        ] {
+            command.env(name, value);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command.env("GIT_CONFIG_COUNT", self.overrides.len().to_string());
+        for (number, (key, value)) in self.overrides.iter().enumerate() {
+            command.env(format!("GIT_CONFIG_KEY_{number}"), key);
+            command.env(format!("GIT_CONFIG_VALUE_{number}"), value);
+        }
+        command
+    }
+
+    /// Starts git with all three streams piped.
+    pub(super) fn spawn<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Child, GitError> {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().map_err(|source| GitError::Start { program: self.program.path.clone(), source })
+    }
+
+    /// Runs git to its end with `input` on its stdin.
+    pub(super) fn try_run<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Answer, GitError> {
+        let mut child = self.spawn(args)?;
+        let mut stdin = child.stdin.take();
+        let output = std::thread::scope(|scope| {
+            // git may end before it has read everything; its status says so better than a broken pipe.
+            scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(input)));
+            child.wait_with_output()
+        });
+        let output = output.map_err(|source| GitError::Talk { command: name_of(args), source })?;
+        Ok(Answer { status: output.status, stdout: output.stdout, stderr: output.stderr })
+    }
+
+    /// Runs git to its end and returns its stdout; a status other than 0 is an error.
+    pub(super) fn run<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Vec<u8>, GitError> {
+        let answer = self.try_run(args, input)?;
+        if answer.status.success() { Ok(answer.stdout) } else { Err(answer.into_error(args)) }
+    }
+}
+
+/// What a run of git gave.
+pub(super) struct Answer {
+    pub(super) status: ExitStatus,
+    pub(super) stdout: Vec<u8>,
+    pub(super) stderr: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn into_error<A: AsRef<OsStr>>(self, args: &[A]) -> GitError {
+        let message = String::from_utf8_lossy(&self.stderr).trim().escape_debug().to_string();
+        GitError::Failed { command: name_of(args), status: self.status, message }
+    }
+}
+
+fn name_of<A: AsRef<OsStr>>(args: &[A]) -> String {
+    args.first().map_or_else(String::new, |name| name.as_ref().to_string_lossy().into_owned())
+}
+
+/// The error of a run of the git program.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// git could not be started.
+    #[error("failed to start {}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// git was started, but talking to it failed.
+    #[error("failed to talk to `git {command}`")]
+    Talk {
+        /// The subcommand.
+        command: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// git ran and refused.
+    #[error("`git {command}` ended with {status}: {message}")]
+    Failed {
+        /// The subcommand.
+        command: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// What it said, control characters escaped.
+        message: String,
+    },
+    /// git answered something that cannot be understood.
+    #[error("`git {command}` gave an answer that cannot be understood")]
+    Answer {
+        /// The subcommand.
+        command: String,
+    },
+}
+
+/// Says which filter programs may run: those that the user's or the system's configuration names.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Trust {
+    /// Settings that put the trusted values in the place of the repository's.
+    pub(super) overrides: Vec<(String, String)>,
+    /// Drivers that only the repository names.
+    pub(super) refused: Vec<String>,
+}
+
+const FILTER_KEYS: [&str; 3] = ["clean", "smudge", "process"];
+
+impl Trust {
+    /// Reads which filters are configured, and by whom.
+    pub(super) fn read(git: &Git) -> Result<Self, GitError> {
+        let answer = git.run(&["config", "--list", "-z", "--show-scope"], b"")?;
+        let mut trusted: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        let mut drivers: BTreeMap<String, ()> = BTreeMap::new();
+        let text = String::from_utf8_lossy(&answer);
+        let mut fields = text.split('\0');
+        while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
+            let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+            let Some((driver, name)) = key.strip_prefix("filter.").and_then(|rest| rest.rsplit_once('.'))
+            else {
+                continue;
+            };
+            drivers.insert(driver.to_owned(), ());
+            if matches!(scope, "system" | "global") && FILTER_KEYS.contains(&name) {
+                trusted.entry(driver.to_owned()).or_default().insert(name.to_owned(), value.to_owned());
+            }
+        }
+        Ok(Self::from_drivers(drivers.into_keys(), &trusted))
+    }
+
+    fn from_drivers(
+        drivers: impl Iterator<Item = String>,
+        trusted: &BTreeMap<String, BTreeMap<String, String>>,
+    ) -> Self {
+        let mut trust = Self::default();
+        for driver in drivers {
+            for key in FILTER_KEYS {
+                let value = trusted.get(&driver).and_then(|keys| keys.get(key)).cloned().unwrap_or_default();
+                trust.overrides.push((format!("filter.{driver}.{key}"), value));
+            }
+            // A required filter that fails would fail the whole snapshot; the raw bytes are kept instead.
+            trust.overrides.push((format!("filter.{driver}.required"), "false".to_owned()));
+            if !trusted.contains_key(&driver) {
+                trust.refused.push(driver);
+            }
+        }
+        trust
+    }
+}

@@ -1,0 +1,61 @@
+//! OS locks with a bounded wait: they die with the process that holds them.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// An exclusive lock, held until it is dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the lock at `path`, at most for `patience`; the folder is made if need be.
+    pub(super) fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
+        let failed = |source| LockError::Open { path: path.into(), source };
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(failed)?;
+        }
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(failed)?;
+        let begun = Instant::now();
+        let mut pause = Duration::from_micros(200);
+        loop {
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(failed(error.into())),
+            }
+            if begun.elapsed() >= patience {
+                return Err(LockError::Busy { path: path.into(), patience });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+}
+
+/// The error of taking a lock.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The lock file could not be opened.
+    #[error("failed to open the lock {}", path.display())]
+    Open {
+        /// The lock file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Another process held it all the time.
+    #[error("another process held {} for {patience:?}", path.display())]
+    Busy {
+        /// The lock file.
+        path: PathBuf,
+        /// How long we waited.
+        patience: Duration,
+    },
+}

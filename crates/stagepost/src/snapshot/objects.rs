@@ -1,0 +1,205 @@
+//! Reading git's objects: blobs, trees, commits, and what differs between two trees.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout};
+use std::sync::{Mutex, PoisonError};
+
+use super::commit::Commit;
+use super::git::{Git, GitError};
+use super::tree::{self, TreeEntry};
+use crate::model::ObjectId;
+
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// Content of a file or target of a link.
+    Blob,
+    /// A folder.
+    Tree,
+    /// A commit.
+    Commit,
+    /// An annotated tag.
+    Tag,
+}
+
+impl ObjectKind {
+    /// Returns git's word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Blob => "blob",
+            Self::Tree => "tree",
+            Self::Commit => "commit",
+            Self::Tag => "tag",
+        }
+    }
+
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        [Self::Blob, Self::Tree, Self::Commit, Self::Tag].into_iter().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// The objects that snapshots are made of. What the last [`look`](super::Snapshots::look) found is here too, until
+/// the next one, although it was not written.
+#[derive(Debug)]
+pub struct Objects {
+    git: Git,
+    process: Mutex<Option<Process>>,
+    pending: Mutex<HashMap<ObjectId, (ObjectKind, Vec<u8>)>>,
+}
+
+impl Objects {
+    pub(super) fn new(git: Git) -> Self {
+        Self { git, process: Mutex::default(), pending: Mutex::default() }
+    }
+
+    /// Returns the content of a blob.
+    pub fn blob(&self, id: &ObjectId) -> Result<Vec<u8>, ObjectError> {
+        self.read_as(id, ObjectKind::Blob)
+    }
+
+    /// Returns the entries of a tree, in git's order.
+    pub fn tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>, ObjectError> {
+        let bytes = self.read_as(id, ObjectKind::Tree)?;
+        tree::parse(&bytes, id.as_str().len() / 2).ok_or_else(|| ObjectError::Malformed { id: id.clone() })
+    }
+
+    /// Returns a commit's tree and parents.
+    pub fn commit(&self, id: &ObjectId) -> Result<Commit, ObjectError> {
+        let bytes = self.read_as(id, ObjectKind::Commit)?;
+        Commit::parse(&bytes).ok_or_else(|| ObjectError::Malformed { id: id.clone() })
+    }
+
+    /// Says whether an object is there.
+    pub fn exists(&self, id: &ObjectId) -> Result<bool, ObjectError> {
+        Ok(self.size(id)?.is_some())
+    }
+
+    /// Returns what an object is and how many bytes it has; `None` if it is not there.
+    pub fn size(&self, id: &ObjectId) -> Result<Option<(ObjectKind, u64)>, ObjectError> {
+        Ok(self.find(id)?.map(|(kind, bytes)| (kind, bytes.len() as u64)))
+    }
+
+    /// Returns an object's kind and bytes; `None` if it is not there.
+    pub fn find(&self, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>, ObjectError> {
+        if let Some(object) = self.pending.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
+            return Ok(Some(object.clone()));
+        }
+        let mut slot = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if slot.is_none() {
+            *slot = Some(Process::start(&self.git)?);
+        }
+        let process = slot.as_mut().expect("it was started above");
+        let found = process.ask(id);
+        if found.is_err() {
+            // The conversation is out of step; the next question starts a new one.
+            *slot = None;
+        }
+        found.map_err(|source| ObjectError::Read { id: id.clone(), source })
+    }
+
+    /// Forgets the process, so that objects written since it started are seen for sure.
+    pub(super) fn refresh(&self) {
+        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Replaces what is readable without having been written.
+    pub(super) fn set_pending(&self, objects: HashMap<ObjectId, (ObjectKind, Vec<u8>)>) {
+        *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = objects;
+    }
+
+    fn read_as(&self, id: &ObjectId, wanted: ObjectKind) -> Result<Vec<u8>, ObjectError> {
+        match self.find(id)? {
+            Some((kind, bytes)) if kind == wanted => Ok(bytes),
+            Some((kind, _)) => Err(ObjectError::Kind { id: id.clone(), wanted, kind }),
+            None => Err(ObjectError::Missing { id: id.clone() }),
+        }
+    }
+}
+
+/// A `git cat-file --batch` that answers one question after the other.
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(git: &Git) -> Result<Self, GitError> {
+        let mut child = git.spawn(&["cat-file", "--batch"])?;
+        // Nobody reads it; closed, so that git can never wait for a reader.
+        drop(child.stderr.take());
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(stdin), Some(stdout)) => Ok(Self { child, stdin, stdout: BufReader::new(stdout) }),
+            _ => Err(GitError::Answer { command: "cat-file".to_owned() }),
+        }
+    }
+
+    fn ask(&mut self, id: &ObjectId) -> io::Result<Option<(ObjectKind, Vec<u8>)>> {
+        writeln!(self.stdin, "{id}")?;
+        self.stdin.flush()?;
+        let mut header = String::new();
+        self.stdout.read_line(&mut header)?;
+        let mut words = header.split_ascii_whitespace().skip(1);
+        let (kind, size) = (words.next().unwrap_or_default(), words.next());
+        if kind == "missing" {
+            return Ok(None);
+        }
+        let size = size.and_then(|size| size.parse::<usize>().ok());
+        let (Some(kind), Some(size)) = (ObjectKind::from_word(kind), size) else {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "git cannot read the object"));
+        };
+        let mut bytes = vec![0; size + 1];
+        self.stdout.read_exact(&mut bytes)?;
+        bytes.pop();
+        Ok(Some((kind, bytes)))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It only reads, so ending it is safe; waiting leaves no zombie.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The error of reading an object.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObjectError {
+    /// git could not be asked.
+    #[error("failed to read objects")]
+    Git(#[from] GitError),
+    /// The object could not be read.
+    #[error("failed to read object {id}")]
+    Read {
+        /// The object.
+        id: ObjectId,
+        /// Why.
+        source: io::Error,
+    },
+    /// The object is not there.
+    #[error("object {id} is missing")]
+    Missing {
+        /// The object.
+        id: ObjectId,
+    },
+    /// The object is of another kind.
+    #[error("object {id} is a {}, not a {}", kind.as_str(), wanted.as_str())]
+    Kind {
+        /// The object.
+        id: ObjectId,
+        /// What it should be.
+        wanted: ObjectKind,
+        /// What it is.
+        kind: ObjectKind,
+    },
+    /// The object's bytes make no sense.
+    #[error("object {id} is malformed")]
+    Malformed {
+        /// The object.
+        id: ObjectId,
+    },
+}

@@ -1,0 +1,301 @@
+//! Capturing through the git program with a private index.
+//!
+//! This is the way for every repository whose formats only git itself knows, and the measure for the faster way:
+//! what it finds is what `git add -A` would have staged.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+
+use super::capture::{Capture, CaptureError, Deadline, Found};
+use super::git::{Git, GitError, Trust};
+use super::guard;
+use super::quarantine::{Quarantine, copy_index, on_disk};
+use super::repository;
+use super::{Snapshots, refs::Refs};
+use crate::model::{ObjectId, RepoPath, SkipReason, Skipped};
+
+/// How often files that change while they are read are read again.
+const ROUNDS: usize = 5;
+
+/// A work tree found through git: what it holds, where its new objects are, and git bound to them.
+pub(super) struct Plumbed {
+    pub(super) found: Found,
+    pub(super) quarantine: Quarantine,
+    pub(super) git: Git,
+}
+
+impl Snapshots {
+    /// Finds what the work tree holds; the caller holds the lock.
+    pub(super) fn plumb(&self, options: &Capture, deadline: Deadline) -> Result<Plumbed, CaptureError> {
+        let quarantine = Quarantine::make(&self.folder)?;
+        let trust = Trust::read(&self.rules_git)?;
+        let index = quarantine.path().join("index");
+        let git = quarantine.bind(&self.rules_git, &self.object_dirs()).configured(trust.overrides.clone());
+        let git = git.with("GIT_INDEX_FILE", &index);
+        if let Some(user) = &self.user {
+            copy_index(&user.git_dir.join("index"), &index)?;
+        }
+        let mut search = Search::new(self, &git, options, deadline);
+        let index_tree = search.index_tree()?;
+        search.stage()?;
+        search.note_filters(&trust);
+        let tree = git.write_tree()?.ok_or_else(|| GitError::Answer { command: "write-tree".to_owned() })?;
+        let total = git.run(&["ls-files", "-z"], b"")?.iter().filter(|byte| **byte == 0).count() as u64;
+        let Search { skipped, included, notes, .. } = search;
+        let found = Found {
+            tree,
+            index_tree,
+            total,
+            skipped: skipped.into_iter().collect(),
+            included: included.into_iter().collect(),
+            notes: notes.into_iter().collect(),
+        };
+        Ok(Plumbed { found, quarantine, git })
+    }
+
+    /// Where objects can be read: the store's, and the user's if that is another one.
+    pub(super) fn object_dirs(&self) -> Vec<PathBuf> {
+        let mut folders = vec![self.store.objects_dir()];
+        folders.extend(
+            self.user.as_ref().map(repository::Repository::objects_dir).filter(|dir| *dir != folders[0]),
+        );
+        folders
+    }
+
+    /// Moves the objects that a snapshot needs to where they stay.
+    pub(super) fn keep_plumbed(&self, plumbed: &Plumbed, more: &[ObjectId]) -> Result<(), CaptureError> {
+        let mut ids = plumbed.quarantine.written()?;
+        if self.is_apart() {
+            ids.extend(self.missing_of(plumbed)?);
+        }
+        ids.extend_from_slice(more);
+        ids.sort();
+        ids.dedup();
+        plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir())?;
+        self.objects.refresh();
+        Ok(())
+    }
+
+    /// Lists what a private store lacks of a snapshot, because the user's repository has it.
+    fn missing_of(&self, plumbed: &Plumbed) -> Result<Vec<ObjectId>, CaptureError> {
+        let mut wanted = BTreeSet::new();
+        for tree in [Some(&plumbed.found.tree), plumbed.found.index_tree.as_ref()].into_iter().flatten() {
+            wanted.insert(tree.to_string());
+            let list =
+                plumbed.git.run(&["ls-tree", "-r", "-t", "-z", "--end-of-options", tree.as_str()], b"")?;
+            for entry in String::from_utf8_lossy(&list).split('\0') {
+                let mut words = entry.split(['\t', ' ']).skip(1);
+                if let (Some("blob" | "tree"), Some(id)) = (words.next(), words.next()) {
+                    wanted.insert(id.to_owned());
+                }
+            }
+        }
+        let list: String = wanted.iter().map(|id| format!("{id}\n")).collect();
+        let answer = self.store_git.run(&["cat-file", "--batch-check"], list.as_bytes())?;
+        let text = String::from_utf8_lossy(&answer);
+        let missing = text.lines().filter_map(|line| line.strip_suffix(" missing"));
+        Ok(missing.filter_map(|id| id.parse().ok()).collect())
+    }
+}
+
+impl Git {
+    /// Writes the private index as a tree; `None` if it has conflicts.
+    fn write_tree(&self) -> Result<Option<ObjectId>, GitError> {
+        let args = ["write-tree", "--missing-ok"];
+        let answer = self.try_run(&args, b"")?;
+        if answer.status.success() {
+            let id = String::from_utf8_lossy(&answer.stdout).trim().parse();
+            return id.map(Some).map_err(|_| GitError::Answer { command: "write-tree".to_owned() });
+        }
+        let unmerged = String::from_utf8_lossy(&answer.stderr).contains("unmerged");
+        if unmerged { Ok(None) } else { Err(answer.into_error(&args)) }
+    }
+}
+
+/// One search through a work tree.
+struct Search<'a> {
+    snapshots: &'a Snapshots,
+    git: &'a Git,
+    options: &'a Capture,
+    deadline: Deadline,
+    skipped: BTreeSet<Skipped>,
+    included: BTreeSet<RepoPath>,
+    notes: BTreeSet<String>,
+    staged: BTreeSet<RepoPath>,
+}
+
+impl<'a> Search<'a> {
+    fn new(snapshots: &'a Snapshots, git: &'a Git, options: &'a Capture, deadline: Deadline) -> Self {
+        let (skipped, included, notes, staged) = Default::default();
+        Self { snapshots, git, options, deadline, skipped, included, notes, staged }
+    }
+
+    fn index_tree(&mut self) -> Result<Option<ObjectId>, CaptureError> {
+        if self.snapshots.user.is_none() {
+            return Ok(None);
+        }
+        let tree = self.git.write_tree()?;
+        if tree.is_none() {
+            self.notes.insert("the index has conflicts and is not in the snapshot".to_owned());
+        }
+        Ok(tree)
+    }
+
+    /// Brings the private index up to date with the work tree. Files that change meanwhile are read again.
+    fn stage(&mut self) -> Result<(), CaptureError> {
+        let mut removed = self.tracked_of_ours()?;
+        let mut paths = self.modified()?;
+        paths.extend(self.untracked()?);
+        for round in 0..ROUNDS {
+            self.deadline.check()?;
+            let (present, gone): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| self.wanted(path));
+            removed.extend(gone);
+            self.update(&present, &removed)?;
+            self.staged.extend(present);
+            // git notes a file's times before it reads it, so what changed meanwhile shows as modified.
+            paths = self.modified()?;
+            paths.retain(|path| !removed.contains(path));
+            if paths.is_empty() {
+                return Ok(());
+            }
+            if round + 1 == ROUNDS {
+                self.notes
+                    .extend(paths.iter().map(|path| format!("`{path}` kept changing while it was read")));
+            }
+        }
+        Ok(())
+    }
+
+    fn update(&self, present: &[RepoPath], removed: &[RepoPath]) -> Result<(), CaptureError> {
+        let list: Vec<u8> = present.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        self.git.run(&["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], &list)?;
+        if !removed.is_empty() {
+            let list: Vec<u8> = removed.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+            self.git.run(&["update-index", "-z", "--force-remove", "--stdin"], &list)?;
+        }
+        Ok(())
+    }
+
+    /// Lists tracked files that differ from the private index, deleted ones included.
+    fn modified(&self) -> Result<Vec<RepoPath>, CaptureError> {
+        let args = ["diff-files", "-z", "--name-only", "--no-ext-diff", "--ignore-submodules=dirty"];
+        let mut paths = split(&self.git.run(&args, b"")?);
+        paths.dedup();
+        Ok(paths)
+    }
+
+    /// Lists files that git would add, and ignored ones that were asked for.
+    fn untracked(&mut self) -> Result<Vec<RepoPath>, CaptureError> {
+        let args = ["ls-files", "-z", "-o", "--exclude-standard"];
+        let answer = self.git.try_run(&args, b"")?;
+        if !answer.status.success() {
+            return Err(answer.into_error(&args).into());
+        }
+        self.skip_unreadable_folders(&answer.stderr);
+        let mut paths = split(&answer.stdout);
+        guard::untracked(paths.len(), self.options).map_err(|source| self.snapshots.refused(source))?;
+        for asked in self.asked_for() {
+            let known: BTreeSet<_> = paths.iter().cloned().collect();
+            let args = ["ls-files", "-z", "-o", "--"].map(OsStr::new);
+            let found = split(&self.git.run(&[&args[..], &[argument(asked)]].concat(), b"")?);
+            let new: Vec<_> = found.into_iter().filter(|path| !known.contains(path)).collect();
+            self.included.extend(new.iter().filter(|path| !self.snapshots.is_ours(path)).cloned());
+            paths.extend(new);
+        }
+        paths.retain(|path| !self.snapshots.is_ours(path));
+        Ok(paths)
+    }
+
+    fn asked_for(&self) -> Vec<&'a RepoPath> {
+        self.options.include_ignored.iter().chain(&self.options.force).collect()
+    }
+
+    /// Lists tracked files that are our own and stay out of snapshots.
+    fn tracked_of_ours(&self) -> Result<Vec<RepoPath>, CaptureError> {
+        let mut args = ["ls-files", "-z", "--"].map(OsStr::new).to_vec();
+        args.extend(self.snapshots.exclude.iter().map(argument));
+        Ok(split(&self.git.run(&args, b"")?))
+    }
+
+    /// Says whether a path goes into the private index as it is on disk (or is gone from it); what does not is
+    /// noted as skipped.
+    fn wanted(&mut self, path: &RepoPath) -> bool {
+        match self.fault(path) {
+            Some((reason, size)) => {
+                self.included.remove(path);
+                self.skipped.insert(Skipped { path: path.clone(), size, reason });
+                false
+            }
+            None => true,
+        }
+    }
+
+    fn fault(&self, path: &RepoPath) -> Option<(SkipReason, u64)> {
+        let file = on_disk(&self.snapshots.root, path.as_bytes());
+        let metadata = fs::symlink_metadata(&file).ok()?;
+        let (kind, size) = (metadata.file_type(), metadata.len());
+        if !path.is_safe() {
+            return Some((SkipReason::InvalidName, size));
+        }
+        if kind.is_dir() {
+            return self.is_unborn(&file).then_some((SkipReason::NestedUnborn, 0));
+        }
+        if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device() {
+            return Some((SkipReason::Special, 0));
+        }
+        if kind.is_file() && size > self.options.max_file_size && !self.options.force.contains(path) {
+            return Some((SkipReason::TooLarge, size));
+        }
+        (kind.is_file() && fs::File::open(&file).is_err()).then_some((SkipReason::Unreadable, size))
+    }
+
+    /// Says whether a folder is a repository of its own that has no commit yet.
+    fn is_unborn(&self, folder: &std::path::Path) -> bool {
+        let Ok(Some(git_dir)) = repository::git_dir_of(folder) else { return false };
+        let Ok(nested) = repository::Repository::at(git_dir) else { return true };
+        let git = Git::new(self.git.program().clone(), &nested.git_dir, folder);
+        !matches!(Refs::new(git, nested, "main".to_owned()).head(), Ok((Some(_), _)))
+    }
+
+    fn skip_unreadable_folders(&mut self, stderr: &[u8]) {
+        for line in String::from_utf8_lossy(stderr).lines() {
+            let path = line
+                .strip_prefix("warning: could not open directory '")
+                .and_then(|rest| rest.split_once("/': "));
+            if let Some((path, _)) = path {
+                self.skipped.insert(Skipped {
+                    path: RepoPath::from(path),
+                    size: 0,
+                    reason: SkipReason::Unreadable,
+                });
+            }
+        }
+    }
+
+    /// Notes filters that were not run because only the repository names them.
+    fn note_filters(&mut self, trust: &Trust) {
+        if trust.refused.is_empty() || self.staged.is_empty() {
+            return;
+        }
+        let list: Vec<u8> = self.staged.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        let Ok(answer) = self.git.run(&["check-attr", "-z", "--stdin", "filter"], &list) else { return };
+        let values: BTreeSet<_> = answer.split(|byte| *byte == 0).skip(2).step_by(3).collect();
+        for driver in trust.refused.iter().filter(|driver| values.contains(driver.as_bytes())) {
+            self.notes.insert(super::note_refused(driver));
+        }
+    }
+}
+
+/// Splits git's NUL-separated paths; the slash after a nested repository goes.
+fn split(bytes: &[u8]) -> Vec<RepoPath> {
+    let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    paths.map(|path| RepoPath::from_bytes(path.strip_suffix(b"/").unwrap_or(path))).collect()
+}
+
+fn argument(path: &RepoPath) -> &OsStr {
+    OsStr::from_bytes(path.as_bytes())
+}

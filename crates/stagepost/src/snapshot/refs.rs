@@ -1,0 +1,249 @@
+//! Refs: HEAD and branches are read, our own are written, durably and never over someone else's change.
+//!
+//! With refs as files this speaks git's own protocol (`<ref>.lock`, rename), adding the fsyncs that git leaves out
+//! for the folder. Every other kind of refs goes through `git update-ref`.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::durable;
+use super::git::{Git, GitError};
+use super::repository::{RefKind, Repository, read_line};
+use crate::model::{CheckpointId, ObjectId};
+
+/// The refs of one repository, as seen from one work tree.
+#[derive(Debug)]
+pub(super) struct Refs {
+    git: Git,
+    repository: Repository,
+    /// The work tree whose snapshots these are; it names the folder of our refs.
+    worktree: String,
+}
+
+impl Refs {
+    pub(super) fn new(git: Git, repository: Repository, worktree: String) -> Self {
+        Self { git, repository, worktree }
+    }
+
+    /// Returns the ref of a checkpoint's snapshot.
+    pub(super) fn name_of(&self, id: &CheckpointId) -> String {
+        format!("refs/stagepost/{}/{id}", self.worktree)
+    }
+
+    /// Returns the ref that keeps reachable what the private state names.
+    pub(super) fn latest_name(&self) -> String {
+        format!("refs/stagepost/{}/latest", self.worktree)
+    }
+
+    /// Returns the commit that HEAD names and the branch it names it through.
+    pub(super) fn head(&self) -> Result<(Option<ObjectId>, Option<String>), RefError> {
+        let target = match self.repository.refs {
+            RefKind::Files => self.file_target("HEAD", &self.repository.git_dir)?,
+            RefKind::Reftable => {
+                let answer = self.git.try_run(&["symbolic-ref", "-q", "HEAD"], b"")?;
+                let name = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+                if name.is_empty() { Target::None } else { Target::Ref(name) }
+            }
+        };
+        match target {
+            Target::Ref(name) => {
+                let branch = name.strip_prefix("refs/heads/").unwrap_or(&name).to_owned();
+                Ok((self.read(&name)?, Some(branch)))
+            }
+            Target::Id(id) => Ok((Some(id), None)),
+            Target::None => Ok((self.read("HEAD")?, None)),
+        }
+    }
+
+    /// Returns what a ref names, or `None` if there is no such ref.
+    pub(super) fn read(&self, name: &str) -> Result<Option<ObjectId>, RefError> {
+        if self.repository.refs != RefKind::Files {
+            let answer = self.git.try_run(&["rev-parse", "-q", "--verify", "--end-of-options", name], b"")?;
+            return Ok(String::from_utf8_lossy(&answer.stdout).trim().parse().ok());
+        }
+        let mut name = name.to_owned();
+        // A symbolic ref may name another one; git gives up after five.
+        for _ in 0..5 {
+            match self.file_target(&name, self.folder_of(&name))? {
+                Target::Id(id) => return Ok(Some(id)),
+                Target::None => return self.packed(&name),
+                Target::Ref(next) => name = next,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes a ref that must not be there yet.
+    pub(super) fn create(&self, name: &str, id: &ObjectId) -> Result<(), RefError> {
+        self.swap(name, None, id)
+    }
+
+    /// Moves a ref from `old` (`None`: not there) to `new`; if it is elsewhere, nothing happens and it is an error.
+    pub(super) fn swap(&self, name: &str, old: Option<&ObjectId>, new: &ObjectId) -> Result<(), RefError> {
+        if self.repository.refs != RefKind::Files {
+            let zero = "0".repeat(new.as_str().len());
+            let old = old.map_or(zero.as_str(), ObjectId::as_str);
+            let line = format!("update {name}\0{new}\0{old}\0");
+            return Ok(self.git.run(&["update-ref", "-z", "--stdin"], line.as_bytes()).map(drop)?);
+        }
+        let path = self.path_of(name);
+        let failed = |source| RefError::Write { name: name.to_owned(), source };
+        durable::create_folders(&path, &self.repository.common_dir).map_err(failed)?;
+        let lock = RefLock::take(&path).map_err(failed)?;
+        let found = self.read(name)?;
+        if found.as_ref() != old {
+            return Err(RefError::Moved { name: name.to_owned(), found });
+        }
+        lock.commit(new).map_err(failed)
+    }
+
+    /// Deletes a ref, wherever it is; one that is not there is deleted already.
+    pub(super) fn delete(&self, names: &[String]) -> Result<(), RefError> {
+        let (mut lines, mut removed) = (String::new(), Vec::new());
+        for name in names {
+            let path = self.path_of(name);
+            let only_loose = self.repository.refs == RefKind::Files && self.packed(name)?.is_none();
+            if !only_loose {
+                lines.push_str(&format!("delete {name}\0\0"));
+            } else if let Err(source) = durable::remove(&path) {
+                return Err(RefError::Write { name: name.clone(), source });
+            } else {
+                removed.extend(path.parent().map(Path::to_owned));
+            }
+        }
+        removed.sort();
+        removed.dedup();
+        for folder in removed {
+            durable::sync_folder(&folder)
+                .map_err(|source| RefError::Write { name: names[0].clone(), source })?;
+        }
+        if !lines.is_empty() {
+            self.git.run(&["update-ref", "-z", "--stdin"], lines.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Returns all our refs of all work trees, with what they name.
+    pub(super) fn ours(&self) -> Result<Vec<(String, ObjectId)>, RefError> {
+        let format = "--format=%(refname)%00%(objectname)";
+        let answer = self.git.run(&["for-each-ref", format, "refs/stagepost/"], b"")?;
+        let text = String::from_utf8_lossy(&answer);
+        let pairs = text.lines().filter_map(|line| line.split_once('\0'));
+        Ok(pairs.filter_map(|(name, id)| Some((name.to_owned(), id.parse().ok()?))).collect())
+    }
+
+    /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions
+    /// that git makes for work trees, none of which a branch can be).
+    fn folder_of(&self, name: &str) -> &Path {
+        if name.starts_with("refs/") { &self.repository.common_dir } else { &self.repository.git_dir }
+    }
+
+    fn path_of(&self, name: &str) -> PathBuf {
+        self.folder_of(name).join(name)
+    }
+
+    fn file_target(&self, name: &str, folder: &Path) -> Result<Target, RefError> {
+        let failed = |source| RefError::Read { name: name.to_owned(), source };
+        if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+            return Ok(Target::None);
+        }
+        let line = match read_line(&folder.join(name)) {
+            // A folder of that name: the ref may still be packed.
+            Err(error) if error.kind() == io::ErrorKind::IsADirectory => None,
+            other => other.map_err(failed)?,
+        };
+        let Some(line) = line else { return Ok(Target::None) };
+        let line = String::from_utf8_lossy(&line).trim().to_owned();
+        Ok(match line.strip_prefix("ref:") {
+            Some(name) => Target::Ref(name.trim().to_owned()),
+            None => line.parse().map_or(Target::None, Target::Id),
+        })
+    }
+
+    fn packed(&self, name: &str) -> Result<Option<ObjectId>, RefError> {
+        let path = self.repository.common_dir.join("packed-refs");
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(|source| RefError::Read { name: name.to_owned(), source })?,
+        };
+        let lines = bytes.split(|byte| *byte == b'\n');
+        let found = lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '));
+        Ok(found.filter(|(_, packed)| *packed == name).find_map(|(id, _)| id.parse().ok()))
+    }
+}
+
+enum Target {
+    Id(ObjectId),
+    Ref(String),
+    None,
+}
+
+/// git's lock on one ref: a file beside it that must not exist.
+struct RefLock {
+    lock: PathBuf,
+    path: PathBuf,
+    file: fs::File,
+    committed: bool,
+}
+
+impl RefLock {
+    fn take(path: &Path) -> io::Result<Self> {
+        let mut lock = path.as_os_str().to_owned();
+        lock.push(".lock");
+        let lock = PathBuf::from(lock);
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&lock)?;
+        Ok(Self { lock, path: path.into(), file, committed: false })
+    }
+
+    fn commit(mut self, id: &ObjectId) -> io::Result<()> {
+        writeln!(self.file, "{id}")?;
+        self.file.sync_data()?;
+        fs::rename(&self.lock, &self.path)?;
+        self.committed = true;
+        self.path.parent().map_or(Ok(()), durable::sync_folder)
+    }
+}
+
+impl Drop for RefLock {
+    fn drop(&mut self) {
+        if !self.committed {
+            // Nothing can be done about a failure here; the next writer's error names the lock.
+            let _ = fs::remove_file(&self.lock);
+        }
+    }
+}
+
+/// The error of reading or writing a ref.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefError {
+    /// git refused.
+    #[error("failed to work on refs")]
+    Git(#[from] GitError),
+    /// A ref could not be read.
+    #[error("failed to read the ref `{name}`")]
+    Read {
+        /// The ref.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A ref could not be written.
+    #[error("failed to write the ref `{name}`")]
+    Write {
+        /// The ref.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A ref was not where it was expected.
+    #[error("the ref `{name}` is not where it was expected")]
+    Moved {
+        /// The ref.
+        name: String,
+        /// What it names.
+        found: Option<ObjectId>,
+    },
+}

@@ -1,0 +1,57 @@
+//! Letting go of the snapshots of pruned checkpoints.
+
+use super::capture::CaptureError;
+use super::lock::LockError;
+use super::refs::RefError;
+use super::{GitError, Keep, Snapshots, durable, pack};
+use crate::model::CheckpointId;
+
+/// The error of releasing snapshots.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// A ref could not be deleted.
+    #[error("failed to delete the refs of snapshots")]
+    Ref(#[from] RefError),
+    /// Another process was at work.
+    #[error("failed to lock the snapshots")]
+    Lock(#[from] LockError),
+    /// git failed to pack what is left.
+    #[error("failed to pack what is left")]
+    Git(#[from] GitError),
+    /// Our packs could not be let go.
+    #[error("failed to let go of packs")]
+    Packs(#[source] Box<CaptureError>),
+}
+
+impl Snapshots {
+    /// Deletes the refs of these checkpoints' snapshots, in this work tree's history. In the user's repository the
+    /// space comes back with the user's next `git gc`: only git knows whether a commit of theirs has come to need
+    /// one of the objects. A private repository is packed anew at once.
+    pub fn release(&self, ids: &[CheckpointId]) -> Result<(), ReleaseError> {
+        let names: Vec<_> = ids.iter().map(|id| self.refs.name_of(id)).collect();
+        if names.is_empty() {
+            return Ok(());
+        }
+        self.refs.delete(&names)?;
+        let objects_dir = self.store.objects_dir();
+        let packs = pack::ours(&objects_dir).map_err(|error| ReleaseError::Packs(Box::new(error)))?;
+        for pack in packs {
+            let keep = pack::with_suffix(&pack, ".keep");
+            durable::remove(&keep)
+                .map_err(CaptureError::io("remove", &keep))
+                .map_err(|error| ReleaseError::Packs(Box::new(error)))?;
+        }
+        if self.keep() == Keep::Private {
+            self.store_git.run(&["repack", "-a", "-d", "-q"], b"")?;
+            self.store_git.run(&["prune", "--expire=now"], b"")?;
+        }
+        self.objects.refresh();
+        Ok(())
+    }
+
+    fn keep(&self) -> Keep {
+        let shared = self.user.as_ref().is_some_and(|user| user.common_dir == self.store.common_dir);
+        if shared { Keep::Repository } else { Keep::Private }
+    }
+}
