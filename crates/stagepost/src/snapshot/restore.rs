@@ -14,6 +14,7 @@
 //! 5. strike out what 3 wrote down. Whoever finds it later calls [`finish_restore`](Snapshots::finish_restore), and
 //!    where that is not possible `revert_restore`.
 
+mod attributes;
 mod content;
 mod error;
 mod files;
@@ -37,7 +38,8 @@ use super::plan::{Facts, decide, selected};
 use super::repository::Repository;
 use super::{Change, Snapshots};
 use crate::model::{ObjectId, RepoPath, Skipped, Snapshot};
-use content::Conversion;
+use attributes::is_attributes;
+use content::{Attributes, Conversion};
 pub use error::RestoreError;
 use files::{Done, Files, OnChange, remove_temporaries};
 pub use position::Position;
@@ -226,7 +228,7 @@ impl Snapshots {
         on_step: OnStep<'_>,
     ) -> Result<Restored, RestoreError> {
         let root = Root::open(&self.root)?;
-        let content = Conversion::new(self);
+        let content = Conversion::new(self, attributes_of(restore, &tasks));
         let Done { written, deleted, already, changed } =
             Files::new(&root, &content, on_change, &mut *on_step).apply(&tasks)?;
         let (index_replaced, head_moved) = match (&self.user, restore.mode) {
@@ -256,7 +258,12 @@ impl Snapshots {
         if restore.mode == Mode::Mixed {
             return Ok(Vec::new());
         }
-        Ok(self.objects.diff_trees(Some(&restore.from.tree), Some(&restore.to.tree))?)
+        let (from, to) = (&restore.from.tree, &restore.to.tree);
+        let mut changes = self.objects.diff_trees(Some(from), Some(to))?;
+        if restore.paths.is_empty() {
+            changes.extend(self.converted_otherwise(&changes, from, to)?);
+        }
+        Ok(changes)
     }
 
     /// The tasks of a restore that was planned and allowed before: what is on disk now does not count.
@@ -291,6 +298,15 @@ impl Snapshots {
         let to = &restore.to.position;
         Ok(position::refusals(&restore.from.position, to, &self.circumstances(user, to)?))
     }
+}
+
+/// A restore of everything that changes attributes converts by those of its trees. One of single paths goes by what
+/// stands in the work tree, for that is what git will go by afterwards.
+fn attributes_of<'a>(restore: &'a Restore, tasks: &[Task]) -> Attributes<'a> {
+    if restore.paths.is_empty() && tasks.iter().any(|task| is_attributes(&task.path)) {
+        return Attributes::Trees { before: &restore.from.tree, after: &restore.to.tree };
+    }
+    Attributes::WorkTree
 }
 
 fn stop_if_asked(on_step: OnStep<'_>) -> Result<(), RestoreError> {

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::error::RestoreError;
+use super::task::End;
 use crate::model::{ObjectId, RepoPath};
 use crate::snapshot::Snapshots;
 use crate::snapshot::git::{Git, GitError, Trust};
@@ -20,47 +21,63 @@ pub(super) trait Content {
     /// checked against its name.
     fn for_work_tree(&self, path: &RepoPath, mode: EntryMode, id: &ObjectId) -> Result<Vec<u8>, Self::Error>;
 
-    /// Returns which of `candidates` stands at `path` with these bytes, as git converts them on add.
-    fn which<'c>(
-        &self,
-        path: &RepoPath,
-        mode: EntryMode,
-        bytes: &[u8],
-        candidates: &[&'c ObjectId],
-    ) -> Result<Option<&'c ObjectId>, Self::Error>;
+    /// Says whether `bytes` at `path` are what `id` names, as git converts on add at that end of the restore.
+    fn is(&self, end: End, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Result<bool, Self::Error>;
+
+    /// Returns the name of `bytes` as they are.
+    fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, Self::Error>;
 }
 
-/// Content as the repository's attributes convert it.
+/// Whose attributes say how files are converted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Attributes<'a> {
+    /// The work tree's: the restore does not change them.
+    WorkTree,
+    /// Those of the trees at either end, whatever stands in the work tree halfway.
+    Trees { before: &'a ObjectId, after: &'a ObjectId },
+}
+
+/// Content as the repository converts it.
 pub(super) struct Conversion<'a> {
     snapshots: &'a Snapshots,
+    attributes: Attributes<'a>,
     /// git with only trusted filters, found out once per restore.
     git: OnceCell<Git>,
 }
 
 impl<'a> Conversion<'a> {
-    pub(super) fn new(snapshots: &'a Snapshots) -> Self {
-        Self { snapshots, git: OnceCell::new() }
+    pub(super) fn new(snapshots: &'a Snapshots, attributes: Attributes<'a>) -> Self {
+        Self { snapshots, attributes, git: OnceCell::new() }
     }
 
-    fn git(&self) -> Result<&Git, GitError> {
-        if let Some(git) = self.git.get() {
-            return Ok(git);
-        }
-        let rules = &self.snapshots.rules_git;
-        let git = rules.configured(Trust::read(rules)?.overrides);
-        Ok(self.git.get_or_init(|| git))
+    fn git(&self, end: End) -> Result<Git, GitError> {
+        let git = match self.git.get() {
+            Some(git) => git,
+            None => {
+                let overrides = Trust::read(&self.snapshots.rules_git)?.overrides;
+                self.git.get_or_init(|| self.snapshots.git_for_all_objects().configured(overrides))
+            }
+        };
+        Ok(match (self.attributes, end) {
+            (Attributes::WorkTree, _) => git.clone(),
+            (Attributes::Trees { before, .. }, End::Before) => git.with("GIT_ATTR_SOURCE", before.as_str()),
+            (Attributes::Trees { after, .. }, End::After) => git.with("GIT_ATTR_SOURCE", after.as_str()),
+        })
     }
 
-    fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
-        Ok(self.snapshots.name_of(ObjectKind::Blob, bytes)?)
-    }
-
-    fn converted_name_of(&self, path: &RepoPath, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
+    fn converted_name_of(&self, end: End, path: &RepoPath, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
         let path = [b"--path=", path.as_bytes()].concat();
         let args = [OsStr::new("hash-object"), OsStr::from_bytes(&path), OsStr::new("--stdin")];
-        let answer = self.git()?.run(&args, bytes)?;
+        let answer = self.git(end)?.run(&args, bytes)?;
         let id = String::from_utf8_lossy(&answer).trim().parse();
         Ok(id.map_err(|_| GitError::Answer { command: "hash-object".to_owned() })?)
+    }
+
+    fn converted(&self, path: &RepoPath, id: &ObjectId) -> Result<Vec<u8>, RestoreError> {
+        let path = [b"--path=", path.as_bytes()].concat();
+        let args = ["cat-file", "--filters"].map(OsStr::new);
+        let args = [args[0], args[1], OsStr::from_bytes(&path), OsStr::new(id.as_str())];
+        Ok(self.git(End::After)?.run(&args, b"")?)
     }
 }
 
@@ -77,25 +94,18 @@ impl Content for Conversion<'_> {
         if self.name_of(&bytes)? != *id {
             return Err(RestoreError::Damaged { path: path.clone(), id: id.clone() });
         }
-        if mode == EntryMode::Link {
-            return Ok(bytes);
+        match self.attributes {
+            _ if mode == EntryMode::Link => Ok(bytes),
+            Attributes::WorkTree => Ok(self.snapshots.to_worktree(path, mode, id)?),
+            Attributes::Trees { .. } => self.converted(path, id),
         }
-        Ok(self.snapshots.to_worktree(path, mode, id)?)
     }
 
-    /// Most files are not converted at all, so their own bytes are tried first; git is asked about the rest only.
-    fn which<'c>(
-        &self,
-        path: &RepoPath,
-        mode: EntryMode,
-        bytes: &[u8],
-        candidates: &[&'c ObjectId],
-    ) -> Result<Option<&'c ObjectId>, RestoreError> {
-        let find = |name: &ObjectId| candidates.iter().copied().find(|candidate| *candidate == name);
-        let found = find(&self.name_of(bytes)?);
-        if found.is_some() || mode == EntryMode::Link || candidates.is_empty() {
-            return Ok(found);
-        }
-        Ok(find(&self.converted_name_of(path, bytes)?))
+    fn is(&self, end: End, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Result<bool, RestoreError> {
+        Ok(self.converted_name_of(end, path, bytes)? == *id)
+    }
+
+    fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
+        Ok(self.snapshots.name_of(ObjectKind::Blob, bytes)?)
     }
 }

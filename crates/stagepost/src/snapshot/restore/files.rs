@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
+use super::attributes::is_attributes;
 use super::content::Content;
 use super::task::{Failure, Progress, Task, progress};
 use crate::model::RepoPath;
@@ -103,7 +104,7 @@ impl<'a, C: Content> Files<'a, C> {
         }
         // what converts other files goes first, so that they are converted as the target says
         let (attributes, others): (Vec<_>, Vec<_>) =
-            writes.into_iter().partition(|(task, _)| task.is_attributes());
+            writes.into_iter().partition(|(task, _)| is_attributes(&task.path));
         for batch in attributes.chunks(BATCH).chain(others.chunks(BATCH)) {
             self.write(batch)?;
         }

@@ -38,19 +38,22 @@ impl Task {
         Self { path: self.path, before: self.after, after: self.before }
     }
 
+    /// Whether the path holds the same before and after, and only its conversion differs.
+    fn is_conversion_only(&self) -> bool {
+        self.before == self.after
+    }
+
     /// Whether only the right to execute changes.
     pub(super) fn is_mode_only(&self) -> bool {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
-                before.id == after.id && is_regular(before.mode) && is_regular(after.mode)
+                before.id == after.id
+                    && before.mode != after.mode
+                    && is_regular(before.mode)
+                    && is_regular(after.mode)
             }
             _ => false,
         }
-    }
-
-    /// Whether the path says how other files are converted.
-    pub(super) fn is_attributes(&self) -> bool {
-        name(self.path.as_bytes()) == b".gitattributes"
     }
 }
 
@@ -69,21 +72,79 @@ pub(super) enum Progress {
     Changed,
 }
 
+/// One end of a restore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Before,
+    After,
+}
+
 /// Looks how far a path has come.
 pub(super) fn progress<C: Content>(
     root: &Root,
     content: &C,
     task: &Task,
 ) -> Result<Progress, Failure<C::Error>> {
-    let ends: Vec<&Side> = task.after.iter().chain(&task.before).collect();
-    let found = look(root, content, &task.path, &ends)?;
-    Ok(if found.is(task.after.as_ref()) {
-        Progress::Done
-    } else if found.is(task.before.as_ref()) {
-        Progress::ToDo(found.node)
-    } else {
-        Progress::Changed
+    let (node, file) = look(root, &task.path)?;
+    let end = match file {
+        Some((mode, bytes)) => end_of(content, task, mode, &bytes).map_err(Failure::Content)?,
+        // a folder counts as nothing: what is in it has paths of its own
+        None if !matches!(node, Node::Nothing | Node::Folder) => None,
+        None if task.after.is_none() => Some(End::After),
+        None => task.before.is_none().then_some(End::Before),
+    };
+    Ok(match end {
+        Some(End::After) => Progress::Done,
+        Some(End::Before) => Progress::ToDo(node),
+        None => Progress::Changed,
     })
+}
+
+/// Says which end of its task a file is at. Most files are not converted at all, so their own bytes are compared
+/// with both ends before git is asked about either.
+fn end_of<C: Content>(
+    content: &C,
+    task: &Task,
+    mode: EntryMode,
+    bytes: &[u8],
+) -> Result<Option<End>, C::Error> {
+    let sides = [(End::After, &task.after), (End::Before, &task.before)];
+    let ends: Vec<(End, &Side)> = sides
+        .into_iter()
+        .filter_map(|(end, side)| Some((end, side.as_ref()?)))
+        .filter(|(_, side)| side.mode == mode)
+        .collect();
+    if ends.is_empty() {
+        return Ok(None);
+    }
+    if task.is_conversion_only() {
+        return end_of_conversion(content, &task.path, bytes, ends[0].1);
+    }
+    let name = content.name_of(bytes)?;
+    if let Some((end, _)) = ends.iter().find(|(_, side)| side.id == name) {
+        return Ok(Some(*end));
+    }
+    for (end, side) in ends.into_iter().filter(|_| mode != EntryMode::Link) {
+        if content.is(end, &task.path, bytes, &side.id)? {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
+}
+
+/// A file that is only converted otherwise is done when it stands there byte for byte.
+fn end_of_conversion<C: Content>(
+    content: &C,
+    path: &RepoPath,
+    bytes: &[u8],
+    side: &Side,
+) -> Result<Option<End>, C::Error> {
+    if content.for_work_tree(path, side.mode, &side.id)? == bytes {
+        return Ok(Some(End::After));
+    }
+    let held =
+        content.is(End::Before, path, bytes, &side.id)? || content.is(End::After, path, bytes, &side.id)?;
+    Ok(held.then_some(End::Before))
 }
 
 /// Why looking at or acting on a path failed.
@@ -99,50 +160,24 @@ impl<E> From<Error> for Failure<E> {
     }
 }
 
-/// What stands at a path, in the terms of a tree; no side if it is none of those it was compared with.
-struct Found {
-    node: Node,
-    side: Option<Side>,
-}
-
-impl Found {
-    /// A folder counts as nothing: what is in it has paths of its own.
-    fn is(&self, expected: Option<&Side>) -> bool {
-        match (self.node, expected) {
-            (Node::Nothing | Node::Folder, None) => true,
-            (Node::File(_) | Node::Link(_), Some(expected)) => self.side.as_ref() == Some(expected),
-            _ => false,
-        }
-    }
-}
-
-fn look<C: Content>(
-    root: &Root,
-    content: &C,
-    path: &RepoPath,
-    ends: &[&Side],
-) -> Result<Found, Failure<C::Error>> {
-    let without_content = |node| Ok(Found { node, side: None });
+/// Looks at what stands at a path; a file comes with its mode and bytes unless it changes while it is read.
+fn look(root: &Root, path: &RepoPath) -> Result<(Node, Option<(EntryMode, Vec<u8>)>), Error> {
     let folder = match root.folder_of(path.as_bytes()) {
         Ok(Some(folder)) => folder,
         // a file where a folder should be: nothing can be beneath it
-        Ok(None) | Err(Error::Blocked { .. }) => return without_content(Node::Nothing),
-        Err(error) => return Err(error.into()),
+        Ok(None) | Err(Error::Blocked { .. }) => return Ok((Node::Nothing, None)),
+        Err(error) => return Err(error),
     };
     let name = name(path.as_bytes());
     let node = folder.node(name)?;
-    let (mode, bytes) = match node {
+    let file = match node {
         Node::File(stamp) => {
             let (opened, bytes) = folder.read(name)?;
-            if opened != stamp || folder.node(name)? != node {
-                return without_content(node);
-            }
-            (if stamp.is_executable() { EntryMode::Executable } else { EntryMode::File }, bytes)
+            let mode = if stamp.is_executable() { EntryMode::Executable } else { EntryMode::File };
+            (opened == stamp && folder.node(name)? == node).then_some((mode, bytes))
         }
-        Node::Link(_) => (EntryMode::Link, folder.read_link(name)?),
-        Node::Nothing | Node::Folder | Node::Other => return without_content(node),
+        Node::Link(_) => Some((EntryMode::Link, folder.read_link(name)?)),
+        Node::Nothing | Node::Folder | Node::Other => None,
     };
-    let candidates: Vec<_> = ends.iter().filter(|end| end.mode == mode).map(|end| &end.id).collect();
-    let found = content.which(path, mode, &bytes, &candidates).map_err(Failure::Content)?;
-    Ok(Found { node, side: found.map(|id| Side { mode, id: id.clone() }) })
+    Ok((node, file))
 }
