@@ -153,10 +153,22 @@ pub struct Restored {
     pub already: usize,
     /// Files that someone else changed meanwhile; they were left. Only reverting does that.
     pub changed: Vec<RepoPath>,
-    /// Whether HEAD or its branch moved.
-    pub head_moved: bool,
-    /// Whether the index was replaced.
-    pub index_replaced: bool,
+    /// What happened to HEAD and its branch.
+    pub head: Moved,
+    /// What happened to the index.
+    pub index: Moved,
+}
+
+/// What happened to HEAD or index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moved {
+    /// It stayed: the mode does not move it, or it was there already.
+    No,
+    /// It is where it should be.
+    Yes,
+    /// Someone else moved it meanwhile; it was left. Only reverting does that.
+    Left,
 }
 
 /// Called before each step with the path it is about; breaking stops the restore there.
@@ -227,28 +239,40 @@ impl Snapshots {
         on_change: OnChange,
         on_step: OnStep<'_>,
     ) -> Result<Restored, RestoreError> {
+        if on_change == OnChange::Stop {
+            self.refuse(restore)?;
+        }
         let root = Root::open(&self.root)?;
         let content = Conversion::new(self, attributes_of(restore, &tasks));
         let Done { written, deleted, already, changed } =
             Files::new(&root, &content, on_change, &mut *on_step).apply(&tasks)?;
-        let (index_replaced, head_moved) = match (&self.user, restore.mode) {
-            (Some(user), Mode::Mixed | Mode::Hard) => self.move_repository(user, restore, on_step)?,
-            _ => (false, false),
+        let (index, head) = match (&self.user, restore.mode) {
+            (Some(user), Mode::Mixed | Mode::Hard) => {
+                self.move_repository(user, restore, on_change, on_step)?
+            }
+            _ => (Moved::No, Moved::No),
         };
-        Ok(Restored { written, deleted, already, changed, head_moved, index_replaced })
+        Ok(Restored { written, deleted, already, changed, head, index })
+    }
+
+    /// Looks once more, before the first file is touched, whether HEAD and index may move.
+    fn refuse(&self, restore: &Restore) -> Result<(), RestoreError> {
+        let refusals = self.repository_refusals(restore)?;
+        if refusals.is_empty() { Ok(()) } else { Err(RestoreError::Refused { refusals }) }
     }
 
     fn move_repository(
         &self,
         user: &Repository,
         restore: &Restore,
+        on_change: OnChange,
         on_step: OnStep<'_>,
-    ) -> Result<(bool, bool), RestoreError> {
+    ) -> Result<(Moved, Moved), RestoreError> {
         let (from, to) = (&restore.from.position, &restore.to.position);
         stop_if_asked(on_step)?;
-        let index = self.put_index(user, from, to)?;
+        let index = moved(self.put_index(user, from, to), on_change)?;
         stop_if_asked(on_step)?;
-        let head = self.move_head(from, to)?;
+        let head = moved(self.move_head(from, to), on_change)?;
         stop_if_asked(on_step)?;
         Ok((index, head))
     }
@@ -297,6 +321,18 @@ impl Snapshots {
         let Some(user) = &self.user else { return Ok(vec![Refusal::NoRepository]) };
         let to = &restore.to.position;
         Ok(position::refusals(&restore.from.position, to, &self.circumstances(user, to)?))
+    }
+}
+
+/// What someone else moved meanwhile is left where that is asked for, as with files.
+fn moved(result: Result<bool, RestoreError>, on_change: OnChange) -> Result<Moved, RestoreError> {
+    match result {
+        Ok(true) => Ok(Moved::Yes),
+        Ok(false) => Ok(Moved::No),
+        Err(RestoreError::HeadMoved | RestoreError::IndexChanged) if on_change == OnChange::Leave => {
+            Ok(Moved::Left)
+        }
+        Err(error) => Err(error),
     }
 }
 
