@@ -71,6 +71,14 @@ pub struct Counts {
     pub deleted: usize,
 }
 
+impl std::ops::Add for Counts {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { added: self.added + other.added, deleted: self.deleted + other.deleted }
+    }
+}
+
 /// Two texts, compared.
 pub(crate) struct Comparison<'a> {
     old: Vec<&'a [u8]>,
@@ -93,7 +101,7 @@ impl<'a> Comparison<'a> {
                 DiffOp::Equal { .. } => (0, 0),
                 other => (other.old_range().len(), other.new_range().len()),
             };
-            Counts { added: sum.added + added, deleted: sum.deleted + deleted }
+            sum + Counts { added, deleted }
         })
     }
 

@@ -13,6 +13,7 @@ mod capture;
 mod check;
 mod commit;
 mod compare;
+pub mod diff;
 mod durable;
 mod git;
 mod guard;
