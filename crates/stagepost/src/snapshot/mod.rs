@@ -15,8 +15,12 @@ mod commit;
 mod compare;
 pub mod diff;
 mod durable;
+mod fast;
 mod git;
+mod growth;
 mod guard;
+mod hold;
+mod index;
 mod lines;
 mod lock;
 mod objects;
@@ -24,16 +28,23 @@ mod pack;
 mod plan;
 mod plumbing;
 mod quarantine;
+mod queue;
 mod refs;
 mod release;
 mod rename;
 mod repository;
 pub mod restore;
+mod rules;
+mod sink;
+mod stamp;
+mod state;
 mod tree;
+mod walk;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 pub use capture::{Capture, CaptureError, Consent, Look};
 pub use check::Damage;
@@ -48,12 +59,13 @@ pub use release::ReleaseError;
 pub use repository::{Operation, RepositoryState};
 pub use tree::{EntryMode, TreeEntry};
 
-use crate::model::{CheckpointId, ObjectId, RepoPath, Snapshot};
+use crate::model::{CheckpointId, FileCounts, ObjectId, RepoPath, Snapshot};
 use capture::{Deadline, Found};
 use git::{Git, Trust};
 use lock::Lock;
 use refs::Refs;
 use repository::Repository;
+use sink::Sink;
 
 /// Where snapshots are taken and kept.
 #[derive(Debug, Clone)]
@@ -91,7 +103,6 @@ pub enum Way {
 }
 
 /// The snapshots of one work tree.
-#[derive(Debug)]
 pub struct Snapshots {
     root: PathBuf,
     exclude: Vec<RepoPath>,
@@ -104,10 +115,21 @@ pub struct Snapshots {
     /// git as it sees the store alone.
     store_git: Git,
     objects: Objects,
+    /// The store's objects, read directly where the formats are known and git need not be asked.
+    odb: Option<Mutex<gix::odb::Handle>>,
     refs: Refs,
     user_refs: Refs,
     /// Where this work tree's lock and state are.
     folder: PathBuf,
+}
+
+impl std::fmt::Debug for Snapshots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshots")
+            .field("root", &self.root)
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Snapshots {
@@ -130,6 +152,7 @@ impl Snapshots {
         exclude.push(RepoPath::from(".stagepost"));
         let mut snapshots = Self {
             objects: Objects::new(store_git.clone()),
+            odb: None,
             refs: Refs::new(store_git.clone(), store.clone(), worktree.clone()),
             user_refs: Refs::new(rules_git.clone(), rules, worktree),
             root,
@@ -140,10 +163,24 @@ impl Snapshots {
             store_git,
             folder,
         };
-        let readable = quarantine::join(&snapshots.object_dirs());
-        snapshots.objects =
-            Objects::new(snapshots.store_git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", readable));
+        snapshots.connect(options.way);
         Ok(snapshots)
+    }
+
+    /// Decides how objects are read: directly, or through git.
+    fn connect(&mut self, way: Way) {
+        let folders = self.object_dirs();
+        let git = self.store_git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", quarantine::join(&folders));
+        let known = self.user.iter().chain([&self.store]).all(|repository| repository.needs_git.is_none());
+        let open = |folder: &PathBuf| gix::odb::at(folder.clone(), gix::hash::Kind::Sha1);
+        let odbs: io::Result<Vec<_>> = folders.iter().map(open).collect();
+        self.objects = match odbs {
+            Ok(odbs) if known && way == Way::Fastest => {
+                self.odb = odbs.first().cloned().map(Mutex::new);
+                Objects::direct(git, odbs)
+            }
+            _ => Objects::new(git),
+        };
     }
 
     /// Returns the root of the work tree, with symbolic links resolved.
@@ -186,21 +223,68 @@ impl Snapshots {
         let deadline = Deadline::start(options.deadline);
         let _lock = self.begin(options)?;
         let state = self.state_of_repository()?;
+        let latest = self.refs.read(&self.refs.latest_name())?;
+        if let Some(odb) = &self.odb {
+            let sink = Sink::to_pack(handle_of(odb));
+            if let Some(quick) = self.find_fast(options, deadline, &state, latest.as_ref(), &sink)? {
+                return self.keep_quick(id, options, state, latest, quick, sink);
+            }
+        }
         let plumbed = self.plumb(options, deadline)?;
         let objects = Objects::new(plumbed.git.clone());
-        let (changes, counts) = self.compare(&objects, &state, &plumbed.found)?;
-        drop(changes);
+        let (_, counts) = self.compare(&objects, &state, &plumbed.found)?;
         deadline.check()?;
-        let latest = self.refs.read(&self.refs.latest_name())?;
         let commit = match self.same_as(latest.as_ref(), &state, &plumbed.found)? {
             Some(commit) => commit,
             None => self.commit_plumbed(&plumbed, &state, options)?,
         };
-        self.refs.create(&self.refs.name_of(id), &commit)?;
-        if latest.as_ref() != Some(&commit) {
-            self.refs.swap(&self.refs.latest_name(), latest.as_ref(), &commit)?;
-        }
+        // `latest` keeps reachable what the state of the fast way names; where there is one, it stays.
+        let moves = !self.has_state() && latest.as_ref() != Some(&commit);
+        self.point(id, moves.then_some(latest), &commit)?;
         Ok(self.describe(commit, state, plumbed.found, counts))
+    }
+
+    /// Keeps what the fast way found: one pack, then the refs, then the state.
+    fn keep_quick(
+        &self,
+        id: &CheckpointId,
+        options: &Capture,
+        state: RepositoryState,
+        latest: Option<ObjectId>,
+        quick: fast::Quick,
+        sink: Sink,
+    ) -> Result<Snapshot, CaptureError> {
+        let (commit, counts) = match &quick.same {
+            Some((commit, counts)) => (commit.clone(), *counts),
+            None => {
+                let commit = self.commit(&quick.found, &state, options, |bytes| {
+                    Ok(fast::name(sink.add(ObjectKind::Commit, bytes)))
+                })?;
+                let packed = sink.finish(&self.store.objects_dir())?;
+                let (_, counts) = self.compare(&self.objects, &state, &quick.found)?;
+                if packed {
+                    self.tidy();
+                }
+                (commit, counts)
+            }
+        };
+        let moved = latest.as_ref() != Some(&commit);
+        self.point(id, moved.then_some(latest), &commit)?;
+        self.remember(&quick, &commit, state.head.as_ref(), counts);
+        Ok(self.describe(commit, state, quick.found, counts))
+    }
+
+    /// Makes the checkpoint's ref, and moves `latest` on from where it was if it is given.
+    fn point(
+        &self,
+        id: &CheckpointId,
+        latest: Option<Option<ObjectId>>,
+        commit: &ObjectId,
+    ) -> Result<(), CaptureError> {
+        if let Some(latest) = latest {
+            self.refs.swap(&self.refs.latest_name(), latest.as_ref(), commit)?;
+        }
+        Ok(self.refs.create(&self.refs.name_of(id), commit)?)
     }
 
     /// Finds what a capture would hold, and writes nothing that stays.
@@ -208,17 +292,30 @@ impl Snapshots {
         let deadline = Deadline::start(options.deadline);
         let _lock = self.begin(options)?;
         let state = self.state_of_repository()?;
+        if let Some(odb) = &self.odb {
+            let latest = self.refs.read(&self.refs.latest_name())?;
+            let sink = Sink::to_memory(handle_of(odb));
+            if let Some(quick) = self.find_fast(options, deadline, &state, latest.as_ref(), &sink)? {
+                self.objects.set_pending(sink.into_pending());
+                let (changes, files) = self.compare(&self.objects, &state, &quick.found)?;
+                return Ok(self.show(state, quick.found, changes, files));
+            }
+        }
         let plumbed = self.plumb(options, deadline)?;
         let objects = Objects::new(plumbed.git.clone());
         let (changes, files) = self.compare(&objects, &state, &plumbed.found)?;
-        let mut pending = std::collections::HashMap::new();
+        let mut pending = sink::Pending::new();
         for id in plumbed.quarantine.written()? {
             pending.extend(objects.find(&id)?.map(|object| (id, object)));
         }
         self.objects.set_pending(pending);
-        let Found { tree, index_tree, skipped, included, notes, .. } = plumbed.found;
+        Ok(self.show(state, plumbed.found, changes, files))
+    }
+
+    fn show(&self, state: RepositoryState, found: Found, changes: Vec<Change>, files: FileCounts) -> Look {
+        let Found { tree, index_tree, skipped, included, notes, .. } = found;
         let RepositoryState { head, branch, .. } = state;
-        Ok(Look { tree, index_tree, head, branch, changes, files, skipped, included, notes })
+        Look { tree, index_tree, head, branch, changes, files, skipped, included, notes }
     }
 
     /// Returns a blob as it stands in the work tree: line ends, encoding and trusted filter programs applied. Links
@@ -267,7 +364,7 @@ impl Snapshots {
         objects: &Objects,
         state: &RepositoryState,
         found: &Found,
-    ) -> Result<(Vec<Change>, crate::model::FileCounts), CaptureError> {
+    ) -> Result<(Vec<Change>, FileCounts), CaptureError> {
         let head = state.head.as_ref().map(|head| objects.commit(head)).transpose()?;
         let mut changes = objects.diff_trees(head.as_ref().map(|head| &head.tree), Some(&found.tree))?;
         changes.retain(|change| !self.is_ours(&change.path));
@@ -310,22 +407,31 @@ impl Snapshots {
         state: &RepositoryState,
         options: &Capture,
     ) -> Result<ObjectId, CaptureError> {
-        let write = |bytes: &[u8]| -> Result<ObjectId, CaptureError> {
+        let commit = self.commit(&plumbed.found, state, options, |bytes| {
             let answer = plumbed.git.run(&["hash-object", "-t", "commit", "-w", "--stdin"], bytes)?;
             let id = String::from_utf8_lossy(&answer).trim().parse();
             Ok(id.map_err(|_| GitError::Answer { command: "hash-object".to_owned() })?)
-        };
+        })?;
+        self.keep_plumbed(plumbed)?;
+        Ok(commit)
+    }
+
+    /// Writes the commit of a snapshot and that of its index.
+    fn commit(
+        &self,
+        found: &Found,
+        state: &RepositoryState,
+        options: &Capture,
+        write: impl Fn(&[u8]) -> Result<ObjectId, CaptureError>,
+    ) -> Result<ObjectId, CaptureError> {
         // A private store does not have the user's commits, and a parent must be there.
         let head = if self.is_apart() { None } else { state.head.as_ref() };
-        let index = match &plumbed.found.index_tree {
+        let index = match &found.index_tree {
             Some(tree) => Some(write(&commit::compose(tree, head.as_slice(), &options.author, "index"))?),
             None => None,
         };
         let parents: Vec<_> = head.into_iter().chain(&index).collect();
-        let commit =
-            write(&commit::compose(&plumbed.found.tree, &parents, &options.author, &options.description))?;
-        self.keep_plumbed(plumbed, &[])?;
-        Ok(commit)
+        write(&commit::compose(&found.tree, &parents, &options.author, &options.description))
     }
 
     fn describe(
@@ -333,7 +439,7 @@ impl Snapshots {
         commit: ObjectId,
         state: RepositoryState,
         found: Found,
-        files: crate::model::FileCounts,
+        files: FileCounts,
     ) -> Snapshot {
         let Found { tree, index_tree, skipped, included, notes, .. } = found;
         let RepositoryState { head, branch, .. } = state;
@@ -357,6 +463,10 @@ fn private_store(state_dir: &Path) -> Result<Repository, OpenError> {
         durable::sync_folder(&git_dir).map_err(failed)?;
     }
     Repository::at(fs::canonicalize(&git_dir).map_err(failed)?).map_err(failed)
+}
+
+fn handle_of(odb: &Mutex<gix::odb::Handle>) -> gix::odb::Handle {
+    odb.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// What a snapshot says of a filter that only the repository names.

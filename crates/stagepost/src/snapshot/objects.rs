@@ -1,12 +1,12 @@
 //! Reading git's objects: blobs, trees, commits, and what differs between two trees.
 
-use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::{Mutex, PoisonError};
 
 use super::commit::Commit;
 use super::git::{Git, GitError};
+use super::sink::Pending;
 use super::tree::{self, TreeEntry};
 use crate::model::ObjectId;
 
@@ -41,16 +41,29 @@ impl ObjectKind {
 
 /// The objects that snapshots are made of. What the last [`look`](super::Snapshots::look) found is here too, until
 /// the next one, although it was not written.
-#[derive(Debug)]
 pub struct Objects {
     git: Git,
+    /// Read directly where the formats are known; else git is asked.
+    odbs: Vec<Mutex<gix::odb::Handle>>,
     process: Mutex<Option<Process>>,
-    pending: Mutex<HashMap<ObjectId, (ObjectKind, Vec<u8>)>>,
+    pending: Mutex<Pending>,
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Objects").field("git", &self.git).finish_non_exhaustive()
+    }
 }
 
 impl Objects {
+    /// Objects that git is asked for.
     pub(super) fn new(git: Git) -> Self {
-        Self { git, process: Mutex::default(), pending: Mutex::default() }
+        Self { git, odbs: vec![], process: Mutex::default(), pending: Mutex::default() }
+    }
+
+    /// Objects that are read from these object stores.
+    pub(super) fn direct(git: Git, odbs: Vec<gix::odb::Handle>) -> Self {
+        Self { odbs: odbs.into_iter().map(Mutex::new).collect(), ..Self::new(git) }
     }
 
     /// Returns the content of a blob.
@@ -85,6 +98,9 @@ impl Objects {
         if let Some(object) = self.pending.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
             return Ok(Some(object.clone()));
         }
+        if !self.odbs.is_empty() {
+            return self.find_directly(id);
+        }
         let mut slot = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
             *slot = Some(Process::start(&self.git)?);
@@ -98,13 +114,30 @@ impl Objects {
         found.map_err(|source| ObjectError::Read { id: id.clone(), source })
     }
 
+    fn find_directly(&self, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>, ObjectError> {
+        let Ok(name) = gix::hash::ObjectId::try_from(id.to_bytes().as_slice()) else { return Ok(None) };
+        for odb in &self.odbs {
+            let mut buffer = Vec::new();
+            let odb = odb.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = gix::objs::Find::try_find(&*odb, &name, &mut buffer);
+            let failed = |error: gix::Error| ObjectError::Read {
+                id: id.clone(),
+                source: io::Error::other(error.to_string()),
+            };
+            if let Some(kind) = found.map_err(failed)?.map(|object| object.kind) {
+                return Ok(Some((kind_of(kind), buffer)));
+            }
+        }
+        Ok(None)
+    }
+
     /// Forgets the process, so that objects written since it started are seen for sure.
     pub(super) fn refresh(&self) {
         *self.process.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Replaces what is readable without having been written.
-    pub(super) fn set_pending(&self, objects: HashMap<ObjectId, (ObjectKind, Vec<u8>)>) {
+    pub(super) fn set_pending(&self, objects: Pending) {
         *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = objects;
     }
 
@@ -114,6 +147,15 @@ impl Objects {
             Some((kind, _)) => Err(ObjectError::Kind { id: id.clone(), wanted, kind }),
             None => Err(ObjectError::Missing { id: id.clone() }),
         }
+    }
+}
+
+fn kind_of(kind: gix::objs::Kind) -> ObjectKind {
+    match kind {
+        gix::objs::Kind::Blob => ObjectKind::Blob,
+        gix::objs::Kind::Tree => ObjectKind::Tree,
+        gix::objs::Kind::Commit => ObjectKind::Commit,
+        gix::objs::Kind::Tag => ObjectKind::Tag,
     }
 }
 

@@ -4,10 +4,15 @@
 //! provoke it. When snapshots are released the `.keep` files go, and the user's next gc takes what nothing needs.
 
 use std::fs::{self, File};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use super::capture::CaptureError;
 use super::durable;
+use super::objects::ObjectKind;
+use super::sink::Packed;
+use super::state::Id;
+use crate::model::ObjectId;
 
 /// The text of our `.keep` files.
 pub(super) const KEEP: &[u8] = b"stagepost\n";
@@ -55,12 +60,129 @@ pub(super) fn ours(objects_dir: &Path) -> Result<Vec<PathBuf>, CaptureError> {
 }
 
 /// Returns the SHA-1 name of an object.
-pub(super) fn sha1_name(kind: super::ObjectKind, bytes: &[u8]) -> crate::model::ObjectId {
+pub(super) fn sha1_name(kind: ObjectKind, bytes: &[u8]) -> ObjectId {
+    ObjectId::from_bytes(&sha1_of(kind, bytes)).expect("20 bytes are a name")
+}
+
+/// Returns the SHA-1 name of an object, as bytes.
+pub(super) fn sha1_of(kind: ObjectKind, bytes: &[u8]) -> Id {
     let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
     hasher.update(format!("{} {}\0", kind.as_str(), bytes.len()).as_bytes());
     hasher.update(bytes);
-    // Content made to collide is refused by git too; its name here then differs from every real one.
-    let digest =
-        hasher.try_finalize().map_or([0; 20], |id| <[u8; 20]>::try_from(id.as_slice()).unwrap_or([0; 20]));
-    crate::model::ObjectId::from_bytes(&digest).expect("20 bytes are a name")
+    digest(hasher)
+}
+
+/// Content made to collide has no name: zeros, which no object has.
+fn digest(hasher: gix::hash::Hasher) -> Id {
+    hasher.try_finalize().ok().and_then(|id| Id::try_from(id.as_slice()).ok()).unwrap_or_default()
+}
+
+/// Writes a pack of `entries`, whose bytes follow each other in `body`, and its index into an object store; durable
+/// when it returns.
+pub(super) fn write(
+    objects_dir: &Path,
+    entries: Vec<Packed>,
+    body: &mut dyn Read,
+) -> Result<(), CaptureError> {
+    let folder = objects_dir.join("pack");
+    fs::create_dir_all(&folder).map_err(CaptureError::io("make the folder", &folder))?;
+    let beside = tempfile::Builder::new().prefix("tmp_stagepost_").tempdir_in(&folder);
+    let beside = beside.map_err(CaptureError::io("make a folder in", &folder))?;
+    let base = beside.path().join("pack");
+    let written = write_body(&with_suffix(&base, ".pack"), entries.len(), body)
+        .and_then(|checksum| write_index(&with_suffix(&base, ".idx"), entries, checksum));
+    let name = written.map_err(CaptureError::io("write a pack in", &folder))?;
+    let named = beside.path().join(format!("pack-{name}"));
+    for suffix in [".pack", ".idx"] {
+        fs::rename(with_suffix(&base, suffix), with_suffix(&named, suffix))
+            .map_err(CaptureError::io("name a pack in", &folder))?;
+    }
+    adopt(&named, objects_dir)
+}
+
+fn write_body(path: &Path, count: usize, body: &mut dyn Read) -> io::Result<Id> {
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    let mut file = io::BufWriter::with_capacity(1 << 16, File::create_new(path)?);
+    let count = u32::try_from(count).map_err(|_| io::Error::other("too many objects for one pack"))?;
+    let header = [&b"PACK\0\0\0\x02"[..], &count.to_be_bytes()].concat();
+    hasher.update(&header);
+    file.write_all(&header)?;
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        let length = body.read(&mut buffer)?;
+        if length == 0 {
+            break;
+        }
+        hasher.update(&buffer[..length]);
+        file.write_all(&buffer[..length])?;
+    }
+    let checksum = digest(hasher);
+    file.write_all(&checksum)?;
+    file.flush()?;
+    Ok(checksum)
+}
+
+/// Writes the index of a pack, in git's version 2, and returns the pack's checksum as text: it names the pack.
+fn write_index(path: &Path, mut entries: Vec<Packed>, pack: Id) -> io::Result<String> {
+    const HEADER: u64 = 12;
+    entries.sort_by_key(|entry| entry.id);
+    let mut bytes = b"\xfftOc\0\0\0\x02".to_vec();
+    for first in 0..=255_u8 {
+        let count = entries.partition_point(|entry| entry.id[0] <= first) as u32;
+        bytes.extend_from_slice(&count.to_be_bytes());
+    }
+    entries.iter().for_each(|entry| bytes.extend_from_slice(&entry.id));
+    entries.iter().for_each(|entry| bytes.extend_from_slice(&entry.crc.to_be_bytes()));
+    let mut large = Vec::new();
+    for offset in entries.iter().map(|entry| entry.offset + HEADER) {
+        let short = u32::try_from(offset).ok().filter(|offset| offset >> 31 == 0).unwrap_or_else(|| {
+            large.extend_from_slice(&offset.to_be_bytes());
+            1 << 31 | (large.len() / 8 - 1) as u32
+        });
+        bytes.extend_from_slice(&short.to_be_bytes());
+    }
+    bytes.extend_from_slice(&large);
+    bytes.extend_from_slice(&pack);
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    hasher.update(&bytes);
+    bytes.extend_from_slice(&digest(hasher));
+    fs::write(path, bytes)?;
+    let name = ObjectId::from_bytes(&pack).map(|id| id.to_string());
+    name.ok_or_else(|| io::Error::other("a pack without a checksum"))
+}
+
+/// Picks the packs that are worth merging: all that are not larger than everything smaller together.
+pub(super) fn small_ones(packs: Vec<PathBuf>) -> Vec<PathBuf> {
+    let size = |pack: &PathBuf| fs::metadata(with_suffix(pack, ".pack")).map_or(0, |metadata| metadata.len());
+    let mut sized: Vec<_> = packs.into_iter().map(|pack| (size(&pack), pack)).collect();
+    sized.sort();
+    let (mut sum, mut count) = (0, 0);
+    for (position, (size, _)) in sized.iter().enumerate() {
+        if position < 2 || *size <= 2 * sum {
+            count = position + 1;
+        }
+        sum += size;
+    }
+    sized.into_iter().take(count).map(|(_, pack)| pack).collect()
+}
+
+/// Lists the objects of a pack, from its index.
+pub(super) fn ids_of(pack: &Path) -> Result<Vec<ObjectId>, CaptureError> {
+    let path = with_suffix(pack, ".idx");
+    let bytes = fs::read(&path).map_err(CaptureError::io("read", &path))?;
+    let count =
+        bytes.get(4 + 4 + 255 * 4..8 + 1024).and_then(|last| last.try_into().ok()).map(u32::from_be_bytes);
+    let ids = count.and_then(|count| bytes.get(1032..1032 + 20 * count as usize));
+    let ids = ids.filter(|_| bytes.starts_with(b"\xfftOc\0\0\0\x02"));
+    let ids = ids.ok_or_else(|| CaptureError::io("read", &path)(io::ErrorKind::InvalidData.into()))?;
+    Ok(ids.chunks_exact(20).filter_map(ObjectId::from_bytes).collect())
+}
+
+/// Removes a pack: first the index that makes git see it.
+pub(super) fn remove(pack: &Path) -> Result<(), CaptureError> {
+    for suffix in [".idx", ".rev", ".pack", ".keep"] {
+        let path = with_suffix(pack, suffix);
+        durable::remove(&path).map_err(CaptureError::io("remove", &path))?;
+    }
+    Ok(())
 }

@@ -67,12 +67,11 @@ impl Snapshots {
     }
 
     /// Moves the objects that a snapshot needs to where they stay.
-    pub(super) fn keep_plumbed(&self, plumbed: &Plumbed, more: &[ObjectId]) -> Result<(), CaptureError> {
+    pub(super) fn keep_plumbed(&self, plumbed: &Plumbed) -> Result<(), CaptureError> {
         let mut ids = plumbed.quarantine.written()?;
         if self.is_apart() {
             ids.extend(self.missing_of(plumbed)?);
         }
-        ids.extend_from_slice(more);
         ids.sort();
         ids.dedup();
         plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir())?;

@@ -74,7 +74,7 @@ impl Quarantine {
         let list: String = ids.iter().map(|id| format!("{id}\n")).collect();
         let base = self.path().join("pack");
         let base = base.to_string_lossy();
-        let args = ["pack-objects", "-q", "--threads=2", "--window=0", "--end-of-options", base.as_ref()];
+        let args = ["pack-objects", "-q", "--threads=2", "--end-of-options", base.as_ref()];
         let name = git.run(&args, list.as_bytes())?;
         let name = String::from_utf8_lossy(&name).trim().to_owned();
         pack::adopt(&self.path().join(format!("pack-{name}")), objects_dir)

@@ -55,3 +55,31 @@ impl Snapshots {
         if shared { Keep::Repository } else { Keep::Private }
     }
 }
+
+/// So many packs of our own are merged into one.
+const MERGE_AT: usize = 16;
+
+impl Snapshots {
+    /// Merges our small packs, so that neither reading nor gc has to go through hundreds of them. The new pack holds
+    /// everything before the old ones go; a failure leaves them as they are, to be tried again.
+    pub(super) fn tidy(&self) {
+        let objects_dir = self.store.objects_dir();
+        let Ok(packs) = pack::ours(&objects_dir) else { return };
+        if packs.len() >= MERGE_AT {
+            // Nothing is lost if it fails, and the capture it follows is done.
+            let _ = self.merge(&pack::small_ones(packs), &objects_dir);
+        }
+    }
+
+    fn merge(&self, packs: &[std::path::PathBuf], objects_dir: &std::path::Path) -> Result<(), CaptureError> {
+        let mut ids = Vec::new();
+        for pack in packs {
+            ids.extend(pack::ids_of(pack)?);
+        }
+        ids.sort();
+        ids.dedup();
+        let quarantine = super::quarantine::Quarantine::make(&self.folder)?;
+        quarantine.keep(&self.store_git, &ids, objects_dir)?;
+        packs.iter().try_for_each(|old| pack::remove(old))
+    }
+}

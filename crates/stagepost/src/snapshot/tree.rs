@@ -69,6 +69,18 @@ pub(super) fn parse(mut bytes: &[u8], id_len: usize) -> Option<Vec<TreeEntry>> {
     Some(entries)
 }
 
+/// Writes the bytes of a tree, sorting its entries.
+pub(super) fn compose(entries: &mut [(EntryMode, &[u8], [u8; 20])]) -> Vec<u8> {
+    entries.sort_by(|a, b| order((a.1, a.0), (b.1, b.0)));
+    let mut bytes = Vec::with_capacity(entries.iter().map(|(_, name, _)| name.len() + 28).sum());
+    for (mode, name, id) in entries {
+        for part in [mode.as_octal().as_bytes(), b" ", name, b"\0", id] {
+            bytes.extend_from_slice(part);
+        }
+    }
+    bytes
+}
+
 /// Compares names as git sorts them in a tree: a folder as if its name ended in `/`.
 pub(super) fn order(a: (&[u8], EntryMode), b: (&[u8], EntryMode)) -> std::cmp::Ordering {
     let shared = a.0.len().min(b.0.len());

@@ -1,0 +1,211 @@
+//! Taking one file into a snapshot: read, check that it did not change meanwhile, convert, store.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::PoisonError;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use super::capture::CaptureError;
+use super::objects::ObjectKind;
+use super::rules::Judge;
+use super::stamp::{Nature, Stamp, look_at};
+use super::state::{Id, Kind};
+use super::walk::Walk;
+use crate::model::{RepoPath, SkipReason, Skipped};
+
+/// How often a file that changes while it is read is read again.
+const ATTEMPTS: usize = 5;
+
+/// Takes files into a snapshot, on one thread.
+pub(super) struct Holder<'w> {
+    walk: &'w Walk<'w>,
+    judge: Option<Judge>,
+    odb: gix::odb::Handle,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) notes: Vec<String>,
+}
+
+/// What became of a file.
+pub(super) enum Held {
+    As {
+        kind: Kind,
+        stamp: Stamp,
+        id: Id,
+    },
+    /// It is there but cannot be held.
+    Not,
+    Gone,
+}
+
+/// A file's content, and its stamp if nobody wrote to it meanwhile.
+struct Content {
+    bytes: Vec<u8>,
+    stamp: Option<Stamp>,
+}
+
+impl<'w> Holder<'w> {
+    pub(super) fn new(walk: &'w Walk<'w>) -> Self {
+        Self {
+            walk,
+            judge: None,
+            odb: walk.odb.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            skipped: vec![],
+            notes: vec![],
+        }
+    }
+
+    pub(super) fn skip(&mut self, path: &[u8], size: u64, reason: SkipReason) {
+        self.skipped.push(Skipped { path: RepoPath::from_bytes(path), size, reason });
+    }
+
+    pub(super) fn is_ignored(&mut self, path: &[u8], is_folder: bool) -> io::Result<bool> {
+        self.ready()?;
+        let judge = self.judge.as_mut().expect("it was made ready above");
+        judge.is_ignored(path, is_folder, &self.odb)
+    }
+
+    /// Binds the rules to this thread, when they are first needed.
+    fn ready(&mut self) -> io::Result<()> {
+        if self.judge.is_none() {
+            let index = if self.walk.ask_index { self.walk.index.get() } else { self.walk.index.loaded() };
+            self.judge = Some(self.walk.rules.judge(index.map(super::index::Index::as_state))?);
+        }
+        Ok(())
+    }
+
+    /// Takes the file at `path`, which is called `name` in `folder`.
+    pub(super) fn hold(
+        &mut self,
+        folder: BorrowedFd<'_>,
+        path: &[u8],
+        name: &[u8],
+        stamp: Stamp,
+        nature: Nature,
+    ) -> Result<Held, CaptureError> {
+        let kind = match nature {
+            Nature::File => Kind::File,
+            Nature::Executable => Kind::Executable,
+            Nature::Link => Kind::Link,
+            Nature::Folder => return Ok(Held::Gone),
+            Nature::Special => return Ok(self.special(path)),
+        };
+        if !RepoPath::from_bytes(path).is_safe() {
+            self.skip(path, stamp.size, SkipReason::InvalidName);
+            return Ok(Held::Not);
+        }
+        if let Some(id) = self.remembered(path, stamp, nature) {
+            return Ok(Held::As { kind, stamp: stamp.if_older_than(self.walk.moment), id });
+        }
+        if stamp.size > self.walk.options.max_file_size && nature != Nature::Link {
+            self.skip(path, stamp.size, SkipReason::TooLarge);
+            return Ok(Held::Not);
+        }
+        let content = match nature {
+            Nature::Link => read_link(folder, name),
+            _ => read_file(folder, name),
+        };
+        match content {
+            Ok(content) => self.store(path, kind, content),
+            Err(Errno::NOENT) => Ok(Held::Gone),
+            // A link in the place of a file, and the like: it changed between two looks.
+            Err(_) => {
+                self.skip(path, stamp.size, SkipReason::Unreadable);
+                Ok(Held::Not)
+            }
+        }
+    }
+
+    /// What git does not track it does not add either, if it is no file; what it tracks is missed.
+    fn special(&mut self, path: &[u8]) -> Held {
+        if self.walk.index.get().is_some_and(|index| index.tracks(path).is_some()) {
+            self.skip(path, 0, SkipReason::Special);
+        }
+        Held::Not
+    }
+
+    fn remembered(&self, path: &[u8], stamp: Stamp, nature: Nature) -> Option<Id> {
+        // Only where the index was read anyway: reading one file costs less than reading a large index.
+        self.walk.index.loaded()?.remembered(path, stamp, nature)
+    }
+
+    fn store(&mut self, path: &[u8], kind: Kind, content: Content) -> Result<Held, CaptureError> {
+        let stamp = match content.stamp {
+            Some(stamp) => stamp.if_older_than(self.walk.moment),
+            None => {
+                self.notes.push(format!("`{}` kept changing while it was read", RepoPath::from_bytes(path)));
+                Stamp::NEVER
+            }
+        };
+        let bytes = if kind == Kind::Link { content.bytes } else { self.convert(path, content.bytes)? };
+        Ok(Held::As { kind, stamp, id: self.walk.sink.add(ObjectKind::Blob, &bytes) })
+    }
+
+    /// Converts a file's bytes as `git add` does; if that fails, the bytes are kept as they are, and that is noted.
+    fn convert(&mut self, path: &[u8], bytes: Vec<u8>) -> Result<Vec<u8>, CaptureError> {
+        let place = self.walk.root.join(OsStr::from_bytes(path));
+        self.ready().map_err(CaptureError::io("apply attributes to", &place))?;
+        let judge = self.judge.as_mut().expect("it was made ready above");
+        if !self.walk.rules.refused.is_empty() {
+            let filter = judge.filter_of(path, &self.odb);
+            self.notes.extend(
+                filter.filter(|name| self.walk.rules.refused.contains(name)).map(|n| super::note_refused(&n)),
+            );
+        }
+        let index = self.walk.index;
+        let odb = &self.odb;
+        let mut index_blob = |buffer: &mut Vec<u8>| {
+            let entry = index.get()?.tracks(path)?;
+            gix::objs::Find::try_find(odb, &entry.id, buffer).ok()?.map(|_| ())
+        };
+        match judge.to_git(path, bytes.clone(), &mut index_blob, odb) {
+            Ok(converted) => Ok(converted),
+            Err(_) => {
+                let path = RepoPath::from_bytes(path);
+                self.notes.push(format!("the conversion of `{path}` failed: raw bytes kept"));
+                Ok(bytes)
+            }
+        }
+    }
+}
+
+/// Reads a file until it has the same stamp before and after.
+fn read_file(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Content> {
+    // Without blocking: it may have become a pipe.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    let mut bytes = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+        let before = rustix::fs::fstat(&file)?;
+        if !matches!(Nature::of(&before), Nature::File | Nature::Executable) {
+            return Err(Errno::NOENT);
+        }
+        bytes.clear();
+        bytes.reserve(before.st_size as usize + 1);
+        let mut file = std::fs::File::from(file);
+        file.read_to_end(&mut bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let (before, after) = (Stamp::of(&before), Stamp::of(&rustix::fs::fstat(&file)?));
+        // A rename over the name does not touch the file that was read; only the name tells.
+        let named = look_at(folder, name)?.map(|stat| Stamp::of(&stat));
+        if before == after && named == Some(after) && bytes.len() as u64 == after.size {
+            return Ok(Content { bytes, stamp: Some(after) });
+        }
+    }
+    Ok(Content { bytes, stamp: None })
+}
+
+fn read_link(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Content> {
+    let stamp = || look_at(folder, name).map(|stat| stat.map(|stat| Stamp::of(&stat)));
+    let mut bytes = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let before = stamp()?;
+        bytes = rustix::fs::readlinkat(folder, name, bytes)?.into_bytes();
+        if before.is_some() && before == stamp()? {
+            return Ok(Content { bytes, stamp: before });
+        }
+    }
+    Ok(Content { bytes, stamp: None })
+}

@@ -1,0 +1,539 @@
+//! One parallel walk over a work tree: one `lstat` per file, folders listed again only if their own times changed,
+//! and only files that differ from the state are read.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use rustix::fs::{FileType, Mode, OFlags, RawDir};
+use rustix::io::Errno;
+
+use super::capture::{Capture, CaptureError, Deadline};
+use super::hold::{Held, Holder};
+use super::index::Index;
+use super::queue::{Job, Queue};
+use super::rules::Rules;
+use super::sink::Sink;
+use super::stamp::{Nature, Stamp, look_at};
+use super::state::{Entry, Id, Kind, NO_ID, Record, State, join};
+use super::{guard, repository};
+use crate::model::{RepoPath, SkipReason, Skipped};
+
+/// How much of the state a walk believes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Belief {
+    /// All of it: the rules and the tracked paths are the same.
+    Everything,
+    /// What files contain, but not which files there are: other paths are tracked now.
+    Content,
+    /// Nothing: the rules differ, or the state is of no use.
+    Nothing,
+}
+
+/// What all threads of a walk share.
+pub(super) struct Walk<'a> {
+    pub(super) root: &'a Path,
+    pub(super) state: &'a State<'a>,
+    pub(super) belief: Belief,
+    pub(super) rules: &'a Rules,
+    pub(super) index: &'a LazyIndex<'a>,
+    /// Whether new folders must be looked up in the index.
+    pub(super) ask_index: bool,
+    pub(super) sink: &'a Sink,
+    pub(super) odb: &'a Mutex<gix::odb::Handle>,
+    pub(super) exclude: &'a [RepoPath],
+    pub(super) options: &'a Capture,
+    pub(super) deadline: Deadline,
+    /// When the walk began, by the file system's clock.
+    pub(super) moment: i64,
+    /// Resolves the commit of a repository within the work tree.
+    pub(super) nested_head: &'a (dyn Fn(&Path) -> Option<Id> + Sync),
+    pub(super) untracked: AtomicUsize,
+    pub(super) rules_changed: AtomicBool,
+}
+
+/// The index, read when it is first needed.
+pub(super) struct LazyIndex<'a> {
+    path: Option<&'a Path>,
+    index: OnceLock<Option<Index>>,
+}
+
+impl<'a> LazyIndex<'a> {
+    pub(super) fn new(path: Option<&'a Path>) -> Self {
+        Self { path, index: OnceLock::new() }
+    }
+
+    /// Returns the index, or `None` if there is none that can be read: nothing is tracked then.
+    pub(super) fn get(&self) -> Option<&Index> {
+        self.index.get_or_init(|| self.path.and_then(|path| Index::read(path).ok())).as_ref()
+    }
+
+    /// Returns the index if it was read already.
+    pub(super) fn loaded(&self) -> Option<&Index> {
+        self.index.get()?.as_ref()
+    }
+}
+
+/// What became of a folder.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Its entries, with what changed in them; folders among them may change yet.
+    Listed { stamp: Stamp, entries: Vec<Entry> },
+    /// It is not there any more.
+    Gone,
+    /// It is a repository of its own, with this commit if it has one.
+    Repository(Option<Id>),
+}
+
+/// What a walk found: folders that differ from the state, and what was left out.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) folders: HashMap<Vec<u8>, Outcome>,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) notes: Vec<String>,
+}
+
+/// Why a walk ended early.
+pub(super) enum Stopped {
+    /// An ignore or attribute file changed: the walk must be done again, believing nothing.
+    RulesChanged,
+    Failed(CaptureError),
+}
+
+impl From<CaptureError> for Stopped {
+    fn from(error: CaptureError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Walk<'_> {
+    /// Walks the whole work tree with as many threads as there are processors.
+    pub(super) fn run(&self) -> Result<Findings, Stopped> {
+        let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
+        let record = if self.belief == Belief::Nothing { None } else { self.state.folder(&[], None) };
+        let queue = Queue::new(Job { path: vec![], record, tracked_only: false });
+        let results: Vec<_> = std::thread::scope(|scope| {
+            let work = || Worker::new(self).run(&queue);
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let others = others
+                .into_iter()
+                .map(|thread| thread.join().unwrap_or_else(|_| Err(thread_died(self.root))));
+            std::iter::once(own).chain(others).collect()
+        });
+        let mut all = Findings::default();
+        for result in results {
+            let found = result?;
+            all.folders.extend(found.folders);
+            all.skipped.extend(found.skipped);
+            all.notes.extend(found.notes);
+        }
+        if self.rules_changed.load(Ordering::Relaxed) { Err(Stopped::RulesChanged) } else { Ok(all) }
+    }
+
+    fn is_ours(&self, path: &[u8]) -> bool {
+        let path = RepoPath::from_bytes(path);
+        self.exclude.iter().any(|ours| path.is_within(ours))
+    }
+
+    /// Counts a file that git does not track.
+    fn count_untracked(&self) -> Result<(), Stopped> {
+        let found = self.untracked.fetch_add(1, Ordering::Relaxed) + 1;
+        guard::untracked(found, self.options)
+            .map_err(|source| CaptureError::Refused { root: self.root.into(), source }.into())
+    }
+}
+
+fn thread_died(root: &Path) -> Stopped {
+    CaptureError::io("walk", root)(std::io::Error::other("a thread of the walk died")).into()
+}
+
+/// One thread of a walk.
+struct Worker<'w> {
+    walk: &'w Walk<'w>,
+    holder: Holder<'w>,
+    findings: Findings,
+    listing: Vec<MaybeUninit<u8>>,
+}
+
+impl<'w> Worker<'w> {
+    fn new(walk: &'w Walk<'w>) -> Self {
+        let listing = vec![MaybeUninit::uninit(); 1 << 15];
+        Self { walk, holder: Holder::new(walk), findings: Findings::default(), listing }
+    }
+
+    fn run(mut self, queue: &Queue<'w>) -> Result<Findings, Stopped> {
+        let root = open_folder(rustix::fs::CWD, self.walk.root.as_os_str().as_bytes())
+            .map_err(|error| CaptureError::io("open", self.walk.root)(error.into()));
+        let root = match root {
+            Ok(root) => root,
+            Err(error) => return queue.stop(Err(error.into())),
+        };
+        let mut own = Vec::new();
+        while let Some(job) = queue.next(&mut own) {
+            if let Err(stopped) = self
+                .walk
+                .deadline
+                .check()
+                .map_err(Stopped::from)
+                .and_then(|()| self.folder(&root, job, &mut own))
+            {
+                return queue.stop(Err(stopped));
+            }
+            if self.walk.rules_changed.load(Ordering::Relaxed) {
+                return queue.stop(Ok(self.finish()));
+            }
+            queue.done(&mut own);
+        }
+        Ok(self.finish())
+    }
+
+    fn finish(mut self) -> Findings {
+        self.findings.skipped.append(&mut self.holder.skipped);
+        self.findings.notes.append(&mut self.holder.notes);
+        self.findings
+    }
+
+    /// Looks at one folder, and adds those below it to `own`.
+    fn folder(&mut self, root: &OwnedFd, job: Job<'w>, own: &mut Vec<Job<'w>>) -> Result<(), Stopped> {
+        let place = if job.path.is_empty() { b"." } else { job.path.as_slice() };
+        let folder = match open_folder(root, place) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return self.put(job, Outcome::Gone),
+            Err(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG) => {
+                self.holder.skip(&job.path, 0, SkipReason::Unreadable);
+                return self.put(job, Outcome::Listed { stamp: Stamp::NEVER, entries: vec![] });
+            }
+            Err(error) => return Err(self.failed("open", &job.path, error)),
+        };
+        let stat = rustix::fs::fstat(&folder).map_err(|error| self.failed("look at", &job.path, error))?;
+        let stamp = Stamp::of(&stat);
+        match job.record {
+            Some(record) if self.walk.belief == Belief::Everything && record.stamp == stamp => {
+                self.check(&folder, job, record, own)
+            }
+            _ => self.list(&folder, job, stamp, own),
+        }
+    }
+
+    fn put(&mut self, job: Job<'w>, outcome: Outcome) -> Result<(), Stopped> {
+        self.findings.folders.insert(job.path, outcome);
+        Ok(())
+    }
+
+    fn failed(&self, attempted: &'static str, path: &[u8], error: Errno) -> Stopped {
+        CaptureError::io(attempted, &self.walk.root.join(OsStr::from_bytes(path)))(error.into()).into()
+    }
+
+    /// Looks at the entries of a folder that has the same entries as before.
+    fn check(
+        &mut self,
+        folder: &OwnedFd,
+        job: Job<'w>,
+        record: Record<'w>,
+        own: &mut Vec<Job<'w>>,
+    ) -> Result<(), Stopped> {
+        let mut changes: Vec<(usize, Option<Entry>)> = Vec::new();
+        for (position, entry) in record.entries().enumerate() {
+            match entry.kind {
+                Kind::Folder | Kind::TrackedFolder => own.push(self.below(&job, &entry)),
+                Kind::IgnoredFolder => {}
+                _ => match self.recheck(folder, &job, &entry)? {
+                    Recheck::Same => {}
+                    Recheck::Now(now) => changes.push((position, now)),
+                    Recheck::Folder => return self.list(folder, job, Stamp::NEVER, own),
+                },
+            }
+        }
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let mut entries: Vec<_> = record.entries().map(|entry| Some(entry.to_owned())).collect();
+        for (position, change) in changes {
+            entries[position] = change;
+        }
+        self.put(
+            job,
+            Outcome::Listed { stamp: record.stamp, entries: entries.into_iter().flatten().collect() },
+        )
+    }
+
+    fn below(&self, job: &Job<'w>, entry: &Entry<&[u8]>) -> Job<'w> {
+        let path = join(&job.path, entry.name);
+        let record = if entry.id == NO_ID && entry.stamp == Stamp::NEVER {
+            None
+        } else {
+            self.walk.state.folder(&path, Some(entry.id))
+        };
+        Job { record, path, tracked_only: entry.kind == Kind::TrackedFolder }
+    }
+
+    /// Looks at one name that was there before.
+    fn recheck(&mut self, folder: &OwnedFd, job: &Job<'w>, entry: &Entry<&[u8]>) -> Result<Recheck, Stopped> {
+        if matches!(entry.kind, Kind::Nested | Kind::Submodule) {
+            return Ok(self.recheck_nested(job, entry));
+        }
+        if entry.kind == Kind::IgnoredFile && !is_rule_file(entry.name) {
+            return Ok(Recheck::Same);
+        }
+        let stat = look_at(folder, entry.name)
+            .map_err(|error| self.failed("look at", &join(&job.path, entry.name), error))?;
+        let Some(stat) = stat else {
+            self.note_rule_file(entry.name);
+            return Ok(Recheck::Now(None));
+        };
+        let stamp = Stamp::of(&stat);
+        if stamp == entry.stamp && entry.kind != Kind::Unheld {
+            return Ok(Recheck::Same);
+        }
+        let nature = Nature::of(&stat);
+        if nature == Nature::Folder {
+            return Ok(Recheck::Folder);
+        }
+        if entry.kind == Kind::IgnoredFile {
+            self.note_rule_file(entry.name);
+            return Ok(Recheck::Same);
+        }
+        let path = join(&job.path, entry.name);
+        let now = self.hold(folder, &path, entry.name, stamp, nature)?;
+        if now.as_ref().is_none_or(|now| now.id != entry.id) {
+            self.note_rule_file(entry.name);
+        }
+        let same = now
+            .as_ref()
+            .is_some_and(|now| now.kind == entry.kind && now.id == entry.id && now.stamp == entry.stamp);
+        Ok(if same { Recheck::Same } else { Recheck::Now(now) })
+    }
+
+    fn recheck_nested(&self, job: &Job<'w>, entry: &Entry<&[u8]>) -> Recheck {
+        let place = self.walk.root.join(OsStr::from_bytes(&join(&job.path, entry.name)));
+        match (self.walk.nested_head)(&place) {
+            Some(id) if id == entry.id => Recheck::Same,
+            Some(id) => Recheck::Now(Some(Entry { id, ..entry.to_owned() })),
+            // A submodule that is not checked out stays what the index says.
+            None if entry.kind == Kind::Submodule && place.is_dir() => Recheck::Same,
+            None => Recheck::Folder,
+        }
+    }
+
+    /// An ignore or attribute file that differs makes everything below it uncertain.
+    fn note_rule_file(&self, name: &[u8]) {
+        if is_rule_file(name) && self.walk.belief != Belief::Nothing {
+            self.walk.rules_changed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Lists a folder and decides about each name.
+    fn list(
+        &mut self,
+        folder: &OwnedFd,
+        job: Job<'w>,
+        stamp: Stamp,
+        own: &mut Vec<Job<'w>>,
+    ) -> Result<(), Stopped> {
+        let names = self.names(folder, &job)?;
+        let is_repository = |name: &(Vec<u8>, FileType)| name.0 == b".git";
+        if !job.path.is_empty() && names.iter().any(is_repository) {
+            if let Some(outcome) = self.nested(&job) {
+                return self.put(job, outcome);
+            }
+        }
+        let old: HashMap<&[u8], Entry<&[u8]>> =
+            job.record.iter().flat_map(Record::entries).map(|entry| (entry.name, entry)).collect();
+        let mut entries = Vec::with_capacity(names.len());
+        for (name, file_type) in names {
+            if name == b".git" {
+                continue;
+            }
+            let path = join(&job.path, &name);
+            if !self.walk.is_ours(&path) {
+                entries.extend(self.decide(folder, &job, path, name, file_type, &old, own)?);
+            }
+        }
+        let gone = old.values().filter(|entry| is_rule_file(entry.name));
+        if gone.into_iter().any(|entry| !entries.iter().any(|now| now.name == entry.name)) {
+            self.note_rule_file(b".gitignore");
+        }
+        self.put(job, Outcome::Listed { stamp: stamp.if_older_than(self.walk.moment), entries })
+    }
+
+    fn names(&mut self, folder: &OwnedFd, job: &Job<'w>) -> Result<Vec<(Vec<u8>, FileType)>, Stopped> {
+        let mut names = Vec::new();
+        let mut listing = RawDir::new(folder, &mut self.listing);
+        while let Some(entry) = listing.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Err(self.failed("list", &job.path, error)),
+            };
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push((name.to_vec(), entry.file_type()));
+            }
+        }
+        names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        Ok(names)
+    }
+
+    /// Says what a folder with a `.git` in it is, if it is a repository of its own.
+    fn nested(&mut self, job: &Job<'w>) -> Option<Outcome> {
+        let place = self.walk.root.join(OsStr::from_bytes(&job.path));
+        repository::git_dir_of(&place).ok()??;
+        if job.tracked_only || self.walk.index.get().is_some_and(|index| index.tracks_below(&job.path)) {
+            return None;
+        }
+        let head = (self.walk.nested_head)(&place);
+        if head.is_none() {
+            self.holder.skip(&job.path, 0, SkipReason::NestedUnborn);
+        }
+        Some(Outcome::Repository(head))
+    }
+
+    /// Decides what a name becomes: an entry, a folder to walk, or nothing.
+    #[expect(clippy::too_many_arguments, reason = "each is a fact about one name")]
+    fn decide(
+        &mut self,
+        folder: &OwnedFd,
+        job: &Job<'w>,
+        path: Vec<u8>,
+        name: Vec<u8>,
+        file_type: FileType,
+        old: &HashMap<&[u8], Entry<&[u8]>>,
+        own: &mut Vec<Job<'w>>,
+    ) -> Result<Option<Entry>, Stopped> {
+        let known = old.get(name.as_slice());
+        let (mut stat, mut is_folder) = (None, file_type == FileType::Directory);
+        if file_type == FileType::Unknown {
+            stat = look_at(folder, &name).map_err(|error| self.failed("look at", &path, error))?;
+            is_folder = stat.as_ref().is_some_and(|stat| Nature::of(stat) == Nature::Folder);
+        }
+        let kind = match known {
+            Some(entry) if self.walk.belief == Belief::Everything && fits(entry.kind, is_folder) => {
+                entry.kind
+            }
+            _ => self.classify(job, &path, is_folder)?,
+        };
+        let entry = |kind, stamp, id| Entry { kind, name: name.clone(), stamp, id };
+        match kind {
+            Kind::Folder | Kind::TrackedFolder => {
+                let was = known.filter(|known| known.kind == kind && self.walk.belief != Belief::Nothing);
+                let now =
+                    entry(kind, was.map_or(Stamp::NEVER, |was| was.stamp), was.map_or(NO_ID, |was| was.id));
+                let record = was.and_then(|was| self.walk.state.folder(&path, Some(was.id)));
+                own.push(Job { record, path, tracked_only: kind == Kind::TrackedFolder });
+                return Ok(Some(now));
+            }
+            Kind::IgnoredFolder => return Ok(Some(entry(kind, Stamp::NEVER, NO_ID))),
+            Kind::IgnoredFile if !is_rule_file(&name) => return Ok(Some(entry(kind, Stamp::NEVER, NO_ID))),
+            Kind::Submodule => {
+                let place = self.walk.root.join(OsStr::from_bytes(&path));
+                let tracked = || self.walk.index.get().and_then(|index| index.submodule(&path));
+                let id = (self.walk.nested_head)(&place).or_else(tracked);
+                return Ok(id.map(|id| entry(kind, Stamp::NEVER, id)));
+            }
+            Kind::Nested => {
+                own.push(Job { record: None, path, tracked_only: false });
+                return Ok(Some(entry(Kind::Folder, Stamp::NEVER, NO_ID)));
+            }
+            _ => {}
+        }
+        if stat.is_none() {
+            stat = look_at(folder, &name).map_err(|error| self.failed("look at", &path, error))?;
+        }
+        let Some(stat) = stat else { return Ok(None) };
+        let (stamp, nature) = (Stamp::of(&stat), Nature::of(&stat));
+        if kind == Kind::IgnoredFile {
+            if known.is_none_or(|known| known.stamp != stamp) {
+                self.note_rule_file(&name);
+            }
+            return Ok(Some(entry(kind, stamp.if_older_than(self.walk.moment), NO_ID)));
+        }
+        let believed = known.filter(|known| {
+            self.walk.belief != Belief::Nothing && known.stamp == stamp && known.kind.is_held()
+        });
+        if let Some(known) = believed {
+            return Ok(Some(known.to_owned()));
+        }
+        let now = self.hold(folder, &path, &name, stamp, nature)?;
+        if known.map(|known| known.id) != now.as_ref().map(|now| now.id) {
+            self.note_rule_file(&name);
+        }
+        Ok(now)
+    }
+
+    /// Decides about a name that was not there before.
+    fn classify(&mut self, job: &Job<'w>, path: &[u8], is_folder: bool) -> Result<Kind, Stopped> {
+        let index = || self.walk.index.get();
+        if is_folder && self.walk.ask_index && index().is_some_and(|index| index.submodule(path).is_some()) {
+            return Ok(Kind::Submodule);
+        }
+        let ignored = job.tracked_only
+            || self.holder.is_ignored(path, is_folder).map_err(|error| {
+                CaptureError::io("apply ignore rules to", &self.walk.root.join(OsStr::from_bytes(path)))(
+                    error,
+                )
+            })?;
+        Ok(match (ignored, is_folder) {
+            (false, true) => Kind::Folder,
+            (true, true) if index().is_some_and(|index| index.tracks_below(path)) => Kind::TrackedFolder,
+            (true, true) => Kind::IgnoredFolder,
+            (false, false) => {
+                if self.walk.index.loaded().is_none_or(|index| index.tracks(path).is_none()) {
+                    self.walk.count_untracked()?;
+                }
+                Kind::File
+            }
+            (true, false) if index().is_some_and(|index| index.tracks(path).is_some()) => Kind::File,
+            (true, false) => Kind::IgnoredFile,
+        })
+    }
+
+    fn hold(
+        &mut self,
+        folder: &OwnedFd,
+        path: &[u8],
+        name: &[u8],
+        stamp: Stamp,
+        nature: Nature,
+    ) -> Result<Option<Entry>, Stopped> {
+        let held = self.holder.hold(folder.as_fd(), path, name, stamp, nature);
+        Ok(match held.map_err(Stopped::Failed)? {
+            Held::As { kind, stamp, id } => Some(Entry { kind, name: name.to_vec(), stamp, id }),
+            Held::Not => {
+                Some(Entry { kind: Kind::Unheld, name: name.to_vec(), stamp: Stamp::NEVER, id: NO_ID })
+            }
+            Held::Gone => None,
+        })
+    }
+}
+
+/// What a second look at a name gave.
+enum Recheck {
+    Same,
+    Now(Option<Entry>),
+    /// It is a folder now: the listing is out of date.
+    Folder,
+}
+
+/// Says whether what a name was can still be what it is.
+fn fits(kind: Kind, is_folder: bool) -> bool {
+    let was_folder = matches!(
+        kind,
+        Kind::Folder | Kind::TrackedFolder | Kind::IgnoredFolder | Kind::Nested | Kind::Submodule
+    );
+    was_folder == is_folder
+}
+
+fn is_rule_file(name: &[u8]) -> bool {
+    name == b".gitignore" || name == b".gitattributes"
+}
+
+/// Opens a folder beneath another one; a link in its place, or on the way there, is not followed.
+fn open_folder(parent: impl AsFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    rustix::fs::openat(parent, path, flags, Mode::empty())
+}
