@@ -17,6 +17,7 @@ struct Body {
     stubs: u64,
     events: u64,
     payloads: u64,
+    snapshots: u64,
     bytes: u64,
     damage: Vec<DamageBody>,
 }
@@ -51,6 +52,7 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
             stubs: audited.stubs,
             events: audited.events,
             payloads: audited.blobs,
+            snapshots: verified.snapshots,
             bytes: audited.bytes,
             damage: verified.damage.iter().map(DamageBody::from).collect(),
         }))?;
@@ -69,8 +71,9 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
         return Err(Failure::new(Code::Integrity, format!("{count} in the store not as written")).hint(hint));
     }
     let read = format!(
-        "{} checkpoints, {} payloads, {}",
+        "{} checkpoints, {} snapshots, {} payloads ({})",
         audited.checkpoints,
+        verified.snapshots,
         audited.blobs,
         ui::bytes(audited.bytes)
     );

@@ -245,6 +245,12 @@ impl Damage {
         Self { run: None, checkpoint: None, artifact: None, what: what.into(), derived: false }
     }
 
+    /// Damage of the files of a checkpoint, with all its causes.
+    pub(crate) fn files(checkpoint: &Checkpoint, error: &dyn std::error::Error) -> Self {
+        let causes = std::iter::successors(Some(error), |error| error.source());
+        Self::of(checkpoint, causes.map(ToString::to_string).collect::<Vec<_>>().join(": "))
+    }
+
     /// Damage of a checkpoint.
     pub(crate) fn of(checkpoint: &Checkpoint, what: impl Into<String>) -> Self {
         Self {
