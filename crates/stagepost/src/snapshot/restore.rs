@@ -341,10 +341,13 @@ fn moved(result: Result<bool, RestoreError>, on_change: OnChange) -> Result<Move
 /// A restore of everything that changes attributes converts by those of its trees. One of single paths goes by what
 /// stands in the work tree, for that is what git will go by afterwards.
 fn attributes_of<'a>(restore: &'a Restore, tasks: &[Task]) -> Attributes<'a> {
-    if restore.paths.is_empty() && tasks.iter().any(|task| is_attributes(&task.path)) {
-        return Attributes::Trees { before: &restore.from.tree, after: &restore.to.tree };
+    if !tasks.iter().any(|task| is_attributes(&task.path)) {
+        return Attributes::WorkTree;
     }
-    Attributes::WorkTree
+    match &restore.paths[..] {
+        [] => Attributes::Trees { before: &restore.from.tree, after: &restore.to.tree },
+        _ => Attributes::WorkTreeChanging,
+    }
 }
 
 fn stop_if_asked(on_step: OnStep<'_>) -> Result<(), RestoreError> {
