@@ -27,6 +27,13 @@ pub(super) trait Content {
 
     /// Returns the name of `bytes` as they are.
     fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, Self::Error>;
+
+    /// Says whether git takes the right to execute from the work tree; where it does not, nobody else can.
+    fn minds_modes(&self) -> Result<bool, Self::Error>;
+
+    /// Says whether git was told not to look at this path in the work tree: its snapshot may hold something else
+    /// than what stands there.
+    fn is_unwatched(&self, path: &RepoPath) -> Result<bool, Self::Error>;
 }
 
 /// Whose attributes say how files are converted.
@@ -93,6 +100,9 @@ impl<'a> Conversion<'a> {
 
     fn for_work_tree_directly(&self, path: &RepoPath, bytes: &[u8]) -> Option<Vec<u8>> {
         let direct = &mut *self.direct()?.borrow_mut();
+        if direct.judge.needs_git_for_worktree(path.as_bytes(), &direct.odb) {
+            return None;
+        }
         direct.judge.to_worktree(path.as_bytes(), bytes.to_vec(), &direct.odb).ok()
     }
 
@@ -154,5 +164,22 @@ impl Content for Conversion<'_> {
 
     fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
         Ok(self.snapshots.name_of(ObjectKind::Blob, bytes)?)
+    }
+
+    fn minds_modes(&self) -> Result<bool, RestoreError> {
+        let args = ["config", "--type=bool", "--get", "core.fileMode"];
+        let answer = self.snapshots.rules_git.try_run(&args, b"")?;
+        Ok(answer.stdout.trim_ascii() != b"false")
+    }
+
+    fn is_unwatched(&self, path: &RepoPath) -> Result<bool, RestoreError> {
+        if self.snapshots.user.is_none() {
+            return Ok(false);
+        }
+        let args = ["ls-files", "-z", "-v", "--"].map(OsStr::new);
+        let args = [args[0], args[1], args[2], args[3], OsStr::from_bytes(path.as_bytes())];
+        let answer = self.snapshots.rules_git.run(&args, b"")?;
+        // small letters: assumed unchanged; S: outside a sparse checkout
+        Ok(answer.first().is_some_and(|tag| tag.is_ascii_lowercase() || *tag == b'S'))
     }
 }
