@@ -10,8 +10,11 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::{Connection, params};
 
 use super::super::{Audited, Damage, Error};
+use super::follow::short;
+use super::head::remembered;
+use super::known::read_state;
 use super::row::{Before, COLUMNS, Class, Entry, checkpoint_tags, event_tag, id_from};
-use super::write::{read_state, remembered_head, short};
+use super::writer::Job;
 use super::{SqliteStore, column, db, lock};
 use crate::model::{BlobRef, CheckpointId, Hash, RunId, Topic, chain, chain_start};
 
@@ -63,7 +66,7 @@ impl SqliteStore {
 
     /// Compares the end of the journal with what was remembered of it.
     fn check_end(&self, outline: &Outline, found: &mut Vec<Damage>) -> Result<(), Error> {
-        let Some((position, remembered)) = remembered_head(&self.folder) else { return Ok(()) };
+        let Some((position, remembered)) = remembered(&self.folder) else { return Ok(()) };
         let mut so_far = chain_start();
         for (expected, place) in (1..=position).zip(&outline.places) {
             if place.position != expected {
@@ -482,7 +485,7 @@ fn same_hashes(connection: &Connection, table: &str, rows: &str, upto: i64) -> r
 impl SqliteStore {
     /// Makes the tables `by_*` again from the journal, and the file that remembers its length.
     pub fn rebuild_tables(&self) -> Result<(), Error> {
-        self.submit(Box::new(|writing| writing.rebuild()))?;
+        self.submit(Job::mending(|writing| writing.rebuild()))?;
         Ok(())
     }
 

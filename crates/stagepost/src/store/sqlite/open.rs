@@ -2,14 +2,14 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::super::Error;
-use super::{db, schema};
+use super::{db, head, schema};
 
 const DATABASE: &str = "store.db";
 
@@ -103,6 +103,10 @@ fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(
         if !create {
             return Err(Error::NotAStore { path: folder.join(DATABASE) });
         }
+        if let Some((position, _)) = head::remembered(folder).filter(|(position, _)| *position > 0) {
+            let what = format!("the database is empty, but {position} entries were written to it");
+            return Err(Error::Damaged { what });
+        }
         connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;").map_err(db("make the store"))?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(db("make the store"))?;
     }
@@ -123,7 +127,12 @@ fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(
 fn make_folder(folder: &Path) -> Result<(), Error> {
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
     match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => parent.map_or(Ok(()), sync_folder),
+        Ok(()) => {
+            // The umask may have taken away more than we asked for.
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+                .map_err(failed("make the folder", folder))?;
+            parent.map_or(Ok(()), sync_folder)
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("make the folder", folder)(error)),
     }
@@ -132,10 +141,18 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
 /// Makes the file ourselves, because SQLite would give it the permissions of the umask, and its helpers too.
 fn make_file(path: &Path) -> Result<(), Error> {
     match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
+        Ok(file) => file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(failed("make", path)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("make", path)(error)),
     }
+}
+
+/// Opens a file beside the database that only we may read, making it if there is none.
+pub(super) fn private_file(path: &Path) -> Result<File, Error> {
+    make_file(path)?;
+    // Not through a symlink: it would be written to.
+    let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("a flag of open(2)");
+    File::options().write(true).read(true).custom_flags(flags).open(path).map_err(failed("open", path))
 }
 
 /// Makes the names in a folder durable.
