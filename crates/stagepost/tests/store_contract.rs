@@ -1,5 +1,7 @@
 //! Every store keeps the same promises.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::time::Duration;
 
 use stagepost::store::{MemoryStore, OpenOptions, SqliteStore, Store};

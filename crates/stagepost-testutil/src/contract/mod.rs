@@ -1,6 +1,8 @@
 //! What every store promises. One function is one promise of the documentation of
 //! [`Store`](stagepost::store::Store); [`contract_tests!`](crate::contract_tests) makes a test of each.
 
+#![allow(clippy::unwrap_used, reason = "each of these is the body of a test")]
+
 mod append;
 mod payload;
 mod query;

@@ -6,6 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::super::Error;
@@ -55,19 +56,23 @@ pub(super) fn connect(folder: &Path, busy: Duration) -> Result<Connection, Error
     let path = folder.join(DATABASE);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(&path, flags).map_err(db("open the database"))?;
-    connection.busy_timeout(busy).map_err(db("open the database"))?;
+    let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
+        connection.busy_timeout(busy)?;
+        configured(connection)
+    });
+    opened.map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => Error::NotAStore { path },
+        _ => db("open the database")(error),
+    })
+}
+fn configured(connection: Connection) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(64);
     // A file that someone else wrote must not make the database do things, nor be believed without a look.
-    connection
-        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
-        .map_err(db("configure"))?;
-    connection
-        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
-        .map_err(db("configure"))?;
-    connection
-        .execute_batch("PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;")
-        .map_err(db("configure"))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.execute_batch(
+        "PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;",
+    )?;
     Ok(connection)
 }
 

@@ -163,10 +163,30 @@ fn read_pieces(connection: &Connection, pieces: &[i64], out: &mut Vec<u8>) -> Re
 }
 
 /// A damaged size must not make us ask for all the memory there is.
-const LONGEST_PIECE: usize = 64 * 1024;
+pub(super) const LONGEST_PIECE: usize = 64 * 1024;
 
 fn unlike(blob: &BlobRef) -> Error {
     Error::Damaged { what: format!("payload {} does not fit its hash", blob.hash) }
+}
+
+/// So many pieces are read at a time from a payload that is not held in memory.
+const AT_A_TIME: usize = 64;
+
+/// Reads a whole payload, keeping nothing of it, and returns the numbers of its pieces if it is sound.
+pub(super) fn check_payload(connection: &Connection, blob: &BlobRef) -> Result<Vec<i64>, Error> {
+    let pieces = pieces_of(connection, blob)?;
+    let (mut hasher, mut seen, mut buffer) = (blake3::Hasher::new(), 0, Vec::new());
+    for some in pieces.chunks(AT_A_TIME) {
+        buffer.clear();
+        read_pieces(connection, some, &mut buffer)?;
+        hasher.update(&buffer);
+        seen += buffer.len() as u64;
+    }
+    if seen == blob.size && Hash::from(hasher.finalize()) == blob.hash {
+        Ok(pieces)
+    } else {
+        Err(unlike(blob))
+    }
 }
 
 /// A payload on its way out of the store.
@@ -184,8 +204,7 @@ struct Stream<'a> {
 impl Stream<'_> {
     /// Reads more pieces, or checks the whole when there are none left.
     fn refill(&mut self) -> io::Result<()> {
-        const PIECES: usize = 64;
-        let end = (self.next + PIECES).min(self.pieces.len());
+        let end = (self.next + AT_A_TIME).min(self.pieces.len());
         self.buffer.clear();
         self.at = 0;
         let (pieces, buffer) = (&self.pieces[self.next..end], &mut self.buffer);
