@@ -88,6 +88,7 @@ impl Project {
             description: save.description,
             labels: save.labels,
             metadata: save.metadata,
+            snapshot: None,
             artifacts,
         };
         let id = self.context.ids.checkpoint(now);

@@ -102,13 +102,13 @@ impl Snapshots {
     }
 
     /// Returns the name that an object with these bytes has.
-    fn name_of(&self, kind: ObjectKind, bytes: &[u8]) -> Result<ObjectId, Damage> {
+    pub(super) fn name_of(&self, kind: ObjectKind, bytes: &[u8]) -> Result<ObjectId, GitError> {
         if self.store.hash == super::repository::HashKind::Sha1 {
             return Ok(super::pack::sha1_name(kind, bytes));
         }
         let args = ["hash-object", "-t", kind.as_str(), "--literally", "--stdin"];
         let answer = self.store_git.run(&args, bytes)?;
         let id = String::from_utf8_lossy(&answer).trim().parse();
-        Ok(id.map_err(|_| GitError::Answer { command: "hash-object".to_owned() })?)
+        id.map_err(|_| GitError::Answer { command: "hash-object".to_owned() })
     }
 }

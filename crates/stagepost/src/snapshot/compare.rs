@@ -5,7 +5,7 @@ use super::tree::{EntryMode, TreeEntry};
 use crate::model::{FileCounts, ObjectId, RepoPath};
 
 /// One side of a change: what the path is and what it holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Side {
     /// What it is; never a folder.
     pub mode: EntryMode,

@@ -8,10 +8,12 @@
 //! never changes the user's HEAD, index, branches, stash, configuration or hooks, and runs no program that only a
 //! repository's configuration names. What it returns as captured is on disk.
 
+mod beneath;
 mod capture;
 mod check;
 mod commit;
 mod compare;
+pub mod diff;
 mod durable;
 mod fast;
 mod git;
@@ -19,19 +21,23 @@ mod growth;
 mod guard;
 mod hold;
 mod index;
+mod lines;
 mod lock;
 mod objects;
 mod pack;
+mod plan;
 mod plumbing;
 mod quarantine;
 mod queue;
 mod refs;
 mod release;
+mod rename;
 mod repository;
 mod rules;
 mod sink;
 mod stamp;
 mod state;
+pub mod restore;
 mod tree;
 mod walk;
 

@@ -223,6 +223,9 @@ impl<'a> Search<'a> {
     /// Says whether a path goes into the private index as it is on disk (or is gone from it); what does not is
     /// noted as skipped.
     fn wanted(&mut self, path: &RepoPath) -> bool {
+        if self.is_beyond_link(path) {
+            return false;
+        }
         match self.fault(path) {
             Some((reason, size)) => {
                 self.included.remove(path);
@@ -231,6 +234,13 @@ impl<'a> Search<'a> {
             }
             None => true,
         }
+    }
+
+    /// Says whether a folder above the path is a link now: the path is gone then, whatever the link leads to.
+    fn is_beyond_link(&self, path: &RepoPath) -> bool {
+        let bytes = path.as_bytes();
+        let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+        slashes.into_iter().any(|(slash, _)| on_disk(&self.snapshots.root, &bytes[..slash]).is_symlink())
     }
 
     fn fault(&self, path: &RepoPath) -> Option<(SkipReason, u64)> {

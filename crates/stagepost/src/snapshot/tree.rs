@@ -3,7 +3,8 @@
 use crate::model::ObjectId;
 
 /// What an entry of a tree is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EntryMode {
     /// A file.
     File,

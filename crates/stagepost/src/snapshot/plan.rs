@@ -1,0 +1,413 @@
+//! What a restore will do to the files: decided before anything is touched, and the same for a dry run.
+//!
+//! Pure. The rule behind all of it: a file whose content is in no checkpoint is neither overwritten nor deleted.
+//! If the target does not need its place, it is left and reported; if it does, the restore is refused.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::compare::{Change, Side};
+use super::tree::EntryMode;
+use crate::model::{RepoPath, SkipReason, Skipped};
+
+/// What a restore will do to the files of a work tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct FilePlan {
+    /// Files that will be written, in the order of their paths.
+    pub writes: Vec<Write>,
+    /// Files that will be deleted; the safety snapshot holds each.
+    pub deletes: Vec<Delete>,
+    /// Files that differ from the target and stay as they are.
+    pub left: Vec<Left>,
+    /// Ignored files in the way of a write: they must be captured by force before the restore may go on.
+    pub capture_first: Vec<RepoPath>,
+    /// Why the restore must not be done at all; nothing is touched unless this is empty.
+    pub refusals: Vec<Refusal>,
+}
+
+/// A file that a restore will write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Write {
+    /// Where.
+    pub path: RepoPath,
+    /// What is there now, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<Side>,
+    /// What will be there.
+    pub content: Side,
+}
+
+/// A file that a restore will delete.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Delete {
+    /// Where.
+    pub path: RepoPath,
+    /// What is there now.
+    pub content: Side,
+}
+
+/// A file that a restore leaves although the target has it otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// Where.
+    pub path: RepoPath,
+    /// Why.
+    pub reason: LeftReason,
+}
+
+/// Says why a restore leaves a file alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum LeftReason {
+    /// It is, or was, a repository of its own; those are never entered.
+    Submodule,
+    /// No snapshot of now could hold it.
+    NotHeldNow(SkipReason),
+    /// It was there when the target was taken, but the target could not hold it.
+    NotHeldThen(SkipReason),
+    /// It is one of Stagepost's own records.
+    OwnRecord,
+}
+
+impl fmt::Display for LeftReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Submodule => f.write_str("a repository of its own"),
+            Self::NotHeldNow(reason) => write!(f, "no checkpoint can hold it: {}", why(*reason)),
+            Self::NotHeldThen(reason) => write!(f, "the checkpoint did not hold it: {}", why(*reason)),
+            Self::OwnRecord => f.write_str("one of Stagepost's own records"),
+        }
+    }
+}
+
+fn why(reason: SkipReason) -> &'static str {
+    match reason {
+        SkipReason::TooLarge => "too large",
+        SkipReason::Unreadable => "not readable",
+        SkipReason::Special => "not a file",
+        SkipReason::NestedUnborn => "a repository without a commit",
+        SkipReason::InvalidName => "its name cannot be in a repository",
+    }
+}
+
+/// Why a restore is not done; nothing was touched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The target holds a path that must never be written.
+    #[error("the checkpoint holds `{path}`, which must not be written")]
+    UnsafePath {
+        /// The path.
+        path: RepoPath,
+    },
+    /// The target needs a place taken by something that no checkpoint can hold.
+    #[error("`{path}` is in the way and no checkpoint can hold it: {}", why(*reason))]
+    NotHeld {
+        /// What is in the way.
+        path: RepoPath,
+        /// Why no checkpoint holds it.
+        reason: SkipReason,
+    },
+    /// The target needs a place inside, or instead of, another repository.
+    #[error("`{path}` is a repository of its own and is in the way")]
+    NestedRepository {
+        /// Where the other repository is.
+        path: RepoPath,
+    },
+    /// The mode needs a git repository.
+    #[error("there is no git repository here: only files can be restored")]
+    NoRepository,
+    /// The mode is for the whole project.
+    #[error("single paths can only be restored as files")]
+    PathsNeedFiles,
+    /// The target does not know what the index held.
+    #[error("the checkpoint holds no index: it was taken in the middle of a conflict")]
+    NoIndex,
+    /// What is there now has conflicts in its index, which no checkpoint could bring back.
+    #[error("the index has conflicts, which no checkpoint can hold")]
+    Conflicts,
+    /// A merge, rebase or the like is going on.
+    #[error("a {operation} is in progress")]
+    InProgress {
+        /// What is going on.
+        operation: &'static str,
+    },
+    /// Another git process works on the index.
+    #[error("the index is locked by another git process (`index.lock` exists)")]
+    IndexLocked,
+    /// HEAD is not where the safety snapshot saw it.
+    #[error("HEAD has moved since the safety checkpoint")]
+    HeadMoved,
+    /// The target's branch now names a commit that the safety snapshot would not keep.
+    #[error("branch `{branch}` has moved on since the checkpoint and is not checked out; switch to it first")]
+    BranchMoved {
+        /// The branch.
+        branch: String,
+    },
+    /// The target's branch is checked out in another work tree.
+    #[error("branch `{branch}` is checked out in another work tree")]
+    BranchElsewhere {
+        /// The branch.
+        branch: String,
+    },
+}
+
+/// Something on disk where the target needs a place and the snapshot of now holds nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Obstacle {
+    /// Where it is: the place itself, a parent of it, or a file below it.
+    pub(crate) path: RepoPath,
+    /// What it is.
+    pub(crate) kind: ObstacleKind,
+}
+
+/// What an obstacle is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum ObstacleKind {
+    /// A file or link that could be captured if asked for.
+    Ignored,
+    /// A repository of its own.
+    Repository,
+    /// Something that cannot be captured.
+    NotHeld(SkipReason),
+}
+
+/// Everything the decision rests on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Facts<'a> {
+    /// How the target differs from what is there now.
+    pub(crate) changes: &'a [Change],
+    /// The files and folders asked for; none means all.
+    pub(crate) paths: &'a [RepoPath],
+    /// What is in the way.
+    pub(crate) obstacles: &'a [Obstacle],
+    /// What the snapshot of now does not hold.
+    pub(crate) skipped_now: &'a [Skipped],
+    /// What the target does not hold.
+    pub(crate) skipped_then: &'a [Skipped],
+    /// Stagepost's own records.
+    pub(crate) own_records: &'a [RepoPath],
+}
+
+/// Decides what a restore does to the files.
+pub(crate) fn decide(facts: Facts<'_>) -> FilePlan {
+    let mut plan = FilePlan::default();
+    for change in selected(facts.changes, facts.paths) {
+        decide_path(&mut plan, change, &facts);
+    }
+    decide_obstacles(&mut plan, &facts);
+    let reported: HashSet<_> = plan.left.iter().map(|left| left.path.clone()).collect();
+    let left_out = facts.skipped_now.iter().filter(|skipped| !reported.contains(&skipped.path));
+    let asked = left_out.filter(|skipped| is_asked(&skipped.path, facts.paths));
+    plan.left.extend(
+        asked.map(|skipped| Left {
+            path: skipped.path.clone(),
+            reason: LeftReason::NotHeldNow(skipped.reason),
+        }),
+    );
+    plan.left.sort_by(|a, b| a.path.cmp(&b.path));
+    plan
+}
+
+/// The changes asked for, and with them the files that stand where a folder must be for one of them.
+pub(crate) fn selected<'a>(changes: &'a [Change], paths: &[RepoPath]) -> Vec<&'a Change> {
+    let asked = |change: &&Change| is_asked(&change.path, paths);
+    if paths.is_empty() {
+        return changes.iter().collect();
+    }
+    let written = changes.iter().filter(asked).filter(|change| change.new.is_some());
+    let folders: BTreeSet<&[u8]> = written.flat_map(|change| ancestors(change.path.as_bytes())).collect();
+    let blocks = |change: &&Change| change.new.is_none() && folders.contains(change.path.as_bytes());
+    changes.iter().filter(|change| asked(change) || blocks(change)).collect()
+}
+
+/// The folders above a path, nearest last, without the root.
+pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(slash, _)| &path[..slash])
+}
+
+fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
+    let left = |reason| Left { path: change.path.clone(), reason };
+    if is_own_record(&change.path, facts.own_records) {
+        return plan.left.push(left(LeftReason::OwnRecord));
+    }
+    match (&change.old, &change.new) {
+        (_, Some(_)) if !change.path.is_safe() => {
+            plan.refusals.push(Refusal::UnsafePath { path: change.path.clone() });
+        }
+        (Some(before), Some(after)) if is_submodule(before) && !is_submodule(after) => {
+            plan.refusals.push(Refusal::NestedRepository { path: change.path.clone() });
+        }
+        (Some(side), _) | (_, Some(side)) if is_submodule(side) => {
+            plan.left.push(left(LeftReason::Submodule))
+        }
+        (_, Some(after)) if is_submodule(after) => plan.left.push(left(LeftReason::Submodule)),
+        (before, Some(after)) => plan.writes.push(Write {
+            path: change.path.clone(),
+            replaces: before.clone(),
+            content: after.clone(),
+        }),
+        (Some(before), None) => match not_held(&change.path, facts.skipped_then) {
+            Some(reason) => plan.left.push(left(LeftReason::NotHeldThen(reason))),
+            None => plan.deletes.push(Delete { path: change.path.clone(), content: before.clone() }),
+        },
+        (None, None) => {}
+    }
+}
+
+/// A write beneath what is a repository now, or where something unheld stands, cannot be done.
+fn decide_obstacles(plan: &mut FilePlan, facts: &Facts<'_>) {
+    let now_repositories =
+        facts.changes.iter().filter(|change| change.old.as_ref().is_some_and(is_submodule));
+    for repository in now_repositories {
+        let inside = |write: &&Write| write.path.is_within(&repository.path) && write.path != repository.path;
+        if plan.writes.iter().any(|write| inside(&write)) {
+            plan.refusals.push(Refusal::NestedRepository { path: repository.path.clone() });
+        }
+    }
+    for obstacle in facts.obstacles {
+        let path = obstacle.path.clone();
+        match obstacle.kind {
+            ObstacleKind::Ignored => plan.capture_first.push(path),
+            ObstacleKind::Repository => plan.refusals.push(Refusal::NestedRepository { path }),
+            ObstacleKind::NotHeld(reason) => plan.refusals.push(Refusal::NotHeld { path, reason }),
+        }
+    }
+}
+
+fn is_submodule(version: &Side) -> bool {
+    version.mode == EntryMode::Submodule
+}
+
+fn is_asked(path: &RepoPath, paths: &[RepoPath]) -> bool {
+    paths.is_empty() || paths.iter().any(|folder| path.is_within(folder))
+}
+
+fn is_own_record(path: &RepoPath, own_records: &[RepoPath]) -> bool {
+    let first = path.parts().next().unwrap_or_default();
+    first.eq_ignore_ascii_case(b".stagepost") || own_records.iter().any(|record| path.is_within(record))
+}
+
+fn not_held(path: &RepoPath, skipped: &[Skipped]) -> Option<SkipReason> {
+    skipped.iter().find(|skipped| path.is_within(&skipped.path)).map(|skipped| skipped.reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ObjectId;
+
+    fn version(mode: EntryMode, content: u8) -> Option<Side> {
+        Some(Side { mode, id: ObjectId::from_bytes(&[content; 20]).unwrap() })
+    }
+
+    fn file(content: u8) -> Option<Side> {
+        version(EntryMode::File, content)
+    }
+
+    fn change(path: &str, before: Option<Side>, after: Option<Side>) -> Change {
+        Change { path: path.into(), old: before, new: after }
+    }
+
+    fn skipped(path: &str, reason: SkipReason) -> Skipped {
+        Skipped { path: path.into(), size: 1, reason }
+    }
+
+    fn paths<'a>(found: impl IntoIterator<Item = &'a RepoPath>) -> Vec<String> {
+        found.into_iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn what_differs_is_written_and_what_is_new_is_deleted() {
+        let changes = [change("a", file(1), file(2)), change("b", file(1), None), change("c", None, file(3))];
+        let plan = decide(Facts { changes: &changes, ..Facts::default() });
+        assert_eq!(paths(plan.writes.iter().map(|write| &write.path)), ["a", "c"]);
+        assert_eq!(paths(plan.deletes.iter().map(|delete| &delete.path)), ["b"]);
+        assert!(plan.left.is_empty() && plan.refusals.is_empty());
+    }
+
+    #[test]
+    fn only_the_paths_asked_for_and_what_blocks_them() {
+        let changes = [
+            change("d", file(1), None),
+            change("d/x", None, file(2)),
+            change("d/y", None, file(2)),
+            change("dx", file(1), None),
+        ];
+        let plan = decide(Facts { changes: &changes, paths: &["d/x".into()], ..Facts::default() });
+        assert_eq!(paths(plan.writes.iter().map(|write| &write.path)), ["d/x"]);
+        assert_eq!(paths(plan.deletes.iter().map(|delete| &delete.path)), ["d"]);
+    }
+
+    #[test]
+    fn what_the_target_could_not_hold_is_not_deleted() {
+        let changes = [change("big", file(1), None), change("nested/a", file(1), None)];
+        let then = [skipped("big", SkipReason::TooLarge), skipped("nested", SkipReason::NestedUnborn)];
+        let plan = decide(Facts { changes: &changes, skipped_then: &then, ..Facts::default() });
+        assert!(plan.deletes.is_empty());
+        assert_eq!(plan.left[0].reason, LeftReason::NotHeldThen(SkipReason::TooLarge));
+        assert_eq!(plan.left.len(), 2);
+    }
+
+    #[test]
+    fn what_no_snapshot_can_hold_is_reported() {
+        let now = [skipped("big", SkipReason::TooLarge), skipped("other/big", SkipReason::Unreadable)];
+        let plan = decide(Facts { skipped_now: &now, ..Facts::default() });
+        assert_eq!(plan.left.len(), 2);
+        let plan = decide(Facts { skipped_now: &now, paths: &["other".into()], ..Facts::default() });
+        assert_eq!(paths(plan.left.iter().map(|left| &left.path)), ["other/big"]);
+    }
+
+    #[test]
+    fn paths_that_must_not_be_written_refuse_the_whole_restore() {
+        for path in [".git/hooks/x", "a/../b", ".GIT/x"] {
+            let plan = decide(Facts { changes: &[change(path, None, file(1))], ..Facts::default() });
+            assert_eq!(plan.refusals, [Refusal::UnsafePath { path: path.into() }]);
+            assert!(plan.writes.is_empty());
+        }
+    }
+
+    #[test]
+    fn repositories_are_left_or_refused() {
+        let submodule = |content| version(EntryMode::Submodule, content);
+        let changes = [change("moved", submodule(1), submodule(2)), change("gone", submodule(1), None)];
+        let plan = decide(Facts { changes: &changes, ..Facts::default() });
+        assert!(plan.left.len() == 2 && plan.writes.is_empty() && plan.deletes.is_empty());
+
+        let changes = [change("sub", submodule(1), None), change("sub/x", None, file(1))];
+        let plan = decide(Facts { changes: &changes, ..Facts::default() });
+        assert_eq!(plan.refusals, [Refusal::NestedRepository { path: "sub".into() }]);
+
+        let plan = decide(Facts { changes: &[change("sub", submodule(1), file(2))], ..Facts::default() });
+        assert_eq!(plan.refusals, [Refusal::NestedRepository { path: "sub".into() }]);
+    }
+
+    #[test]
+    fn own_records_are_never_rolled_back() {
+        let changes = [
+            change(".stagepost/store.db", file(1), file(2)),
+            change("views/log.json", file(1), None),
+            change("a", None, file(1)),
+        ];
+        let plan = decide(Facts { changes: &changes, own_records: &["views".into()], ..Facts::default() });
+        assert_eq!(plan.left.iter().filter(|left| left.reason == LeftReason::OwnRecord).count(), 2);
+        assert!(plan.writes.len() == 1 && plan.deletes.is_empty());
+    }
+
+    #[test]
+    fn obstacles_are_captured_first_or_refused() {
+        let obstacle = |path: &str, kind| Obstacle { path: path.into(), kind };
+        let obstacles = [
+            obstacle("log", ObstacleKind::Ignored),
+            obstacle("big", ObstacleKind::NotHeld(SkipReason::TooLarge)),
+            obstacle("nested", ObstacleKind::Repository),
+        ];
+        let plan = decide(Facts { obstacles: &obstacles, ..Facts::default() });
+        assert_eq!(paths(&plan.capture_first), ["log"]);
+        assert_eq!(plan.refusals.len(), 2);
+    }
+}

@@ -1,0 +1,353 @@
+//! Putting a snapshot back: plan, apply, and after a kill finish or revert.
+//!
+//! A restore goes from one point to another: from what is there now, as a safety snapshot holds it, to what the
+//! target holds. Both are stored, so the same restore can be applied again or turned round at any time: a path that
+//! is as the target has it is done, one that is as it was is still to do, anything else was changed by someone else
+//! and is not touched. The cost is that of what differs; the rest of the work tree is not visited.
+//!
+//! What the caller does:
+//!
+//! 1. [`plan_restore`](Snapshots::plan_restore) from a [`Look`] (a dry run ends here), or straight from 2;
+//! 2. capture the safety snapshot, with the plan's `capture_first` as forced paths, and plan again from it;
+//! 3. write down the [`Restore`] where a kill cannot take it;
+//! 4. [`apply_restore`](Snapshots::apply_restore); on an error, [`revert_restore`](Snapshots::revert_restore);
+//! 5. strike out what 3 wrote down. Whoever finds it later calls [`finish_restore`](Snapshots::finish_restore), and
+//!    where that is not possible `revert_restore`.
+
+mod attributes;
+mod content;
+mod error;
+mod files;
+mod head;
+mod index;
+mod position;
+mod survey;
+mod task;
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub use super::beneath::Error as FileError;
+use super::beneath::Root;
+use super::capture::Look;
+use super::lock::Lock;
+pub use super::plan::{Delete, FilePlan, Left, LeftReason, Refusal, Write};
+use super::plan::{Facts, decide, selected};
+use super::repository::Repository;
+use super::{Change, Snapshots};
+use crate::model::{ObjectId, RepoPath, Skipped, Snapshot};
+use attributes::is_attributes;
+use content::{Attributes, Conversion};
+pub use error::RestoreError;
+use files::{Done, Files, OnChange, remove_temporaries};
+pub use position::Position;
+use task::Task;
+
+/// How long to wait for a capture or another restore of the same work tree.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a restore puts back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// The files; HEAD, branch and index stay.
+    Files,
+    /// HEAD, branch and index; the files stay.
+    Mixed,
+    /// Files, HEAD, branch and index.
+    Hard,
+}
+
+/// One end of a restore: files, HEAD, branch and index, and what could not be held of them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// The tree of the work tree.
+    pub tree: ObjectId,
+    /// HEAD, branch and index.
+    #[serde(flatten)]
+    pub position: Position,
+    /// What was there and is not in the tree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+}
+
+impl From<&Snapshot> for Point {
+    fn from(snapshot: &Snapshot) -> Self {
+        Self { tree: snapshot.tree.clone(), position: snapshot.into(), skipped: snapshot.skipped.clone() }
+    }
+}
+
+impl From<&Look> for Point {
+    fn from(look: &Look) -> Self {
+        Self { tree: look.tree.clone(), position: look.into(), skipped: look.skipped.clone() }
+    }
+}
+
+/// A restore: everything needed to plan it, to do it, and after a kill to finish or revert it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// What is there now.
+    pub from: Point,
+    /// What will be there.
+    pub to: Point,
+    /// What is put back.
+    pub mode: Mode,
+    /// The files and folders asked for; none means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<RepoPath>,
+}
+
+/// What a restore will do. Nothing was touched to make it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct RestorePlan {
+    /// What is put back.
+    pub mode: Mode,
+    /// What happens to the files.
+    #[serde(flatten)]
+    pub files: FilePlan,
+    /// Where HEAD, branch and index go, if the mode moves them and they are elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub moves: Option<Move>,
+    #[serde(skip)]
+    restore: Restore,
+}
+
+impl RestorePlan {
+    /// Says why it must not be done; empty if it may.
+    pub fn refusals(&self) -> &[Refusal] {
+        &self.files.refusals
+    }
+
+    /// Says whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.files.writes.is_empty() && self.files.deletes.is_empty() && self.moves.is_none()
+    }
+
+    /// Returns the restore that this is the plan of, to be written down before it is applied.
+    pub fn restore(&self) -> &Restore {
+        &self.restore
+    }
+}
+
+/// HEAD, branch and index before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Move {
+    /// Where they are.
+    pub from: Position,
+    /// Where they go.
+    pub to: Position,
+}
+
+/// What a restore did.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Restored {
+    /// How many files were written.
+    pub written: usize,
+    /// How many files were deleted.
+    pub deleted: usize,
+    /// How many files were already as they should be.
+    pub already: usize,
+    /// Files that someone else changed meanwhile; they were left. Only reverting does that.
+    pub changed: Vec<RepoPath>,
+    /// What happened to HEAD and its branch.
+    pub head: Moved,
+    /// What happened to the index.
+    pub index: Moved,
+}
+
+/// What happened to HEAD or index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moved {
+    /// It stayed: the mode does not move it, or it was there already.
+    No,
+    /// It is where it should be.
+    Yes,
+    /// Someone else moved it meanwhile; it was left. Only reverting does that.
+    Left,
+}
+
+/// Called before each step with the path it is about; breaking stops the restore there.
+pub type OnStep<'a> = &'a mut dyn FnMut(&RepoPath) -> ControlFlow<()>;
+
+impl Snapshots {
+    /// Decides what a restore will do, and touches nothing.
+    pub fn plan_restore(&self, restore: &Restore) -> Result<RestorePlan, RestoreError> {
+        let root = Root::open(&self.root)?;
+        let changes = self.changes_of(restore)?;
+        let obstacles = survey::survey(&root, &selected(&changes, &restore.paths), &restore.from.skipped)?;
+        let mut files = decide(Facts { obstacles: &obstacles, ..self.facts(restore, &changes) });
+        files.refusals.extend(self.repository_refusals(restore)?);
+        let (from, to) = (&restore.from.position, &restore.to.position);
+        let moves = restore.mode != Mode::Files && from != to;
+        let moves = moves.then(|| Move { from: from.clone(), to: to.clone() });
+        Ok(RestorePlan { mode: restore.mode, files, moves, restore: restore.clone() })
+    }
+
+    /// Does what a plan says, durably, and reads back what it wrote. Stops at the first path that someone changed
+    /// since the plan's `from` was captured, before touching it.
+    pub fn apply_restore(&self, plan: &RestorePlan, on_step: OnStep<'_>) -> Result<Restored, RestoreError> {
+        if !plan.refusals().is_empty() {
+            return Err(RestoreError::Refused { refusals: plan.refusals().to_vec() });
+        }
+        if !plan.files.capture_first.is_empty() {
+            return Err(RestoreError::CaptureFirst { paths: plan.files.capture_first.clone() });
+        }
+        let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
+        self.carry_out(&plan.restore, Task::all(&plan.files), OnChange::Stop, on_step)
+    }
+
+    /// Finishes a restore that was cut off; also right when it never began or is complete. Stops at a path that is
+    /// neither as it was nor as it should be.
+    pub fn finish_restore(&self, restore: &Restore, on_step: OnStep<'_>) -> Result<Restored, RestoreError> {
+        let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
+        let tasks = self.tasks_of(restore)?;
+        self.recover(restore, tasks, OnChange::Stop, on_step)
+    }
+
+    /// Takes back a restore that was cut off, or that is complete. What someone else changed meanwhile is left and
+    /// reported.
+    pub fn revert_restore(&self, restore: &Restore, on_step: OnStep<'_>) -> Result<Restored, RestoreError> {
+        let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
+        let tasks = self.tasks_of(restore)?.into_iter().map(Task::reversed).collect();
+        let reversed = Restore { from: restore.to.clone(), to: restore.from.clone(), ..restore.clone() };
+        self.recover(&reversed, tasks, OnChange::Leave, on_step)
+    }
+
+    fn recover(
+        &self,
+        restore: &Restore,
+        tasks: Vec<Task>,
+        on_change: OnChange,
+        on_step: OnStep<'_>,
+    ) -> Result<Restored, RestoreError> {
+        remove_temporaries(&Root::open(&self.root)?, &tasks)?;
+        if let Some(user) = &self.user {
+            self.remove_index_leftovers(user)?;
+        }
+        self.carry_out(restore, tasks, on_change, on_step)
+    }
+
+    fn carry_out(
+        &self,
+        restore: &Restore,
+        tasks: Vec<Task>,
+        on_change: OnChange,
+        on_step: OnStep<'_>,
+    ) -> Result<Restored, RestoreError> {
+        if on_change == OnChange::Stop {
+            self.refuse(restore)?;
+        }
+        let root = Root::open(&self.root)?;
+        let content = Conversion::new(self, attributes_of(restore, &tasks));
+        let Done { written, deleted, already, changed } =
+            Files::new(&root, &content, on_change, &mut *on_step).apply(&tasks)?;
+        let (index, head) = match (&self.user, restore.mode) {
+            (Some(user), Mode::Mixed | Mode::Hard) => {
+                self.move_repository(user, restore, on_change, on_step)?
+            }
+            _ => (Moved::No, Moved::No),
+        };
+        Ok(Restored { written, deleted, already, changed, head, index })
+    }
+
+    /// Looks once more, before the first file is touched, whether HEAD and index may move.
+    fn refuse(&self, restore: &Restore) -> Result<(), RestoreError> {
+        let refusals = self.repository_refusals(restore)?;
+        if refusals.is_empty() { Ok(()) } else { Err(RestoreError::Refused { refusals }) }
+    }
+
+    fn move_repository(
+        &self,
+        user: &Repository,
+        restore: &Restore,
+        on_change: OnChange,
+        on_step: OnStep<'_>,
+    ) -> Result<(Moved, Moved), RestoreError> {
+        let (from, to) = (&restore.from.position, &restore.to.position);
+        stop_if_asked(on_step)?;
+        let index = moved(self.put_index(user, from, to), on_change)?;
+        stop_if_asked(on_step)?;
+        let head = moved(self.move_head(from, to), on_change)?;
+        stop_if_asked(on_step)?;
+        Ok((index, head))
+    }
+
+    /// How the target differs from what is there; nothing, if the files stay.
+    fn changes_of(&self, restore: &Restore) -> Result<Vec<Change>, RestoreError> {
+        if restore.mode == Mode::Mixed {
+            return Ok(Vec::new());
+        }
+        let (from, to) = (&restore.from.tree, &restore.to.tree);
+        let mut changes = self.objects.diff_trees(Some(from), Some(to))?;
+        if restore.paths.is_empty() {
+            changes.extend(self.converted_otherwise(&changes, from, to)?);
+        }
+        Ok(changes)
+    }
+
+    /// The tasks of a restore that was planned and allowed before: what is on disk now does not count.
+    fn tasks_of(&self, restore: &Restore) -> Result<Vec<Task>, RestoreError> {
+        let changes = self.changes_of(restore)?;
+        let files = decide(self.facts(restore, &changes));
+        if files.refusals.is_empty() {
+            return Ok(Task::all(&files));
+        }
+        Err(RestoreError::Refused { refusals: files.refusals })
+    }
+
+    fn facts<'a>(&'a self, restore: &'a Restore, changes: &'a [Change]) -> Facts<'a> {
+        Facts {
+            changes,
+            paths: &restore.paths,
+            obstacles: &[],
+            skipped_now: &restore.from.skipped,
+            skipped_then: &restore.to.skipped,
+            own_records: &self.exclude,
+        }
+    }
+
+    fn repository_refusals(&self, restore: &Restore) -> Result<Vec<Refusal>, RestoreError> {
+        if restore.mode == Mode::Files {
+            return Ok(Vec::new());
+        }
+        if !restore.paths.is_empty() {
+            return Ok(vec![Refusal::PathsNeedFiles]);
+        }
+        let Some(user) = &self.user else { return Ok(vec![Refusal::NoRepository]) };
+        let to = &restore.to.position;
+        Ok(position::refusals(&restore.from.position, to, &self.circumstances(user, to)?))
+    }
+}
+
+/// What someone else moved meanwhile is left where that is asked for, as with files.
+fn moved(result: Result<bool, RestoreError>, on_change: OnChange) -> Result<Moved, RestoreError> {
+    match result {
+        Ok(true) => Ok(Moved::Yes),
+        Ok(false) => Ok(Moved::No),
+        Err(RestoreError::HeadMoved | RestoreError::IndexChanged) if on_change == OnChange::Leave => {
+            Ok(Moved::Left)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// A restore of everything that changes attributes converts by those of its trees. One of single paths goes by what
+/// stands in the work tree, for that is what git will go by afterwards.
+fn attributes_of<'a>(restore: &'a Restore, tasks: &[Task]) -> Attributes<'a> {
+    if restore.paths.is_empty() && tasks.iter().any(|task| is_attributes(&task.path)) {
+        return Attributes::Trees { before: &restore.from.tree, after: &restore.to.tree };
+    }
+    Attributes::WorkTree
+}
+
+fn stop_if_asked(on_step: OnStep<'_>) -> Result<(), RestoreError> {
+    match on_step(&RepoPath::from(".git")) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(RestoreError::Interrupted),
+    }
+}

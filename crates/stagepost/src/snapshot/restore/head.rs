@@ -1,0 +1,110 @@
+//! Moving HEAD and its branch, through git, so that the reflogs say what happened.
+
+use super::error::RestoreError;
+use super::position::{Circumstances, Position};
+use crate::model::ObjectId;
+use crate::snapshot::Snapshots;
+use crate::snapshot::git::GitError;
+use crate::snapshot::repository::Repository;
+
+impl Snapshots {
+    /// Reads what decides whether HEAD, branch and index may go to `to`.
+    pub(super) fn circumstances(
+        &self,
+        user: &Repository,
+        to: &Position,
+    ) -> Result<Circumstances, RestoreError> {
+        let (head, branch) = self.user_refs.head()?;
+        let switches = to.branch.as_ref().filter(|to| branch.as_ref() != Some(to));
+        let (target_tip, elsewhere) = match switches {
+            Some(branch) => (self.user_refs.read(&reference(branch))?, self.is_checked_out(branch)?),
+            None => (None, false),
+        };
+        let now = Position { head, branch, index_tree: None };
+        let index_locked = user.git_dir.join("index.lock").symlink_metadata().is_ok();
+        Ok(Circumstances { now, operation: user.operation(), index_locked, target_tip, elsewhere })
+    }
+
+    /// Whether some work tree has the branch checked out; this one does not, or nobody would ask.
+    fn is_checked_out(&self, branch: &str) -> Result<bool, GitError> {
+        let list = self.rules_git.run(&["worktree", "list", "--porcelain", "-z"], b"")?;
+        let wanted = format!("branch {}", reference(branch));
+        Ok(list.split(|byte| *byte == 0).any(|line| line == wanted.as_bytes()))
+    }
+
+    /// Moves HEAD and its branch from `from` to `to`; being there already is fine, being elsewhere is not.
+    pub(super) fn move_head(&self, from: &Position, to: &Position) -> Result<bool, RestoreError> {
+        let (head, branch) = self.user_refs.head()?;
+        let now = Position { head, branch, index_tree: None };
+        if now.is_at(to) {
+            return Ok(false);
+        }
+        if !now.is_at(from) {
+            return Err(RestoreError::HeadMoved);
+        }
+        match &to.branch {
+            Some(branch) if from.branch.as_ref() == Some(branch) => {
+                self.update_ref(&reference(branch), from.head.as_ref(), to.head.as_ref())?;
+            }
+            Some(branch) => self.switch(branch, to)?,
+            None => self.detach(from, to)?,
+        }
+        Ok(true)
+    }
+
+    /// Points HEAD at a branch, which is made first if it is gone.
+    fn switch(&self, branch: &str, to: &Position) -> Result<(), RestoreError> {
+        let name = reference(branch);
+        let tip = self.user_refs.read(&name)?;
+        if tip.is_none() {
+            self.update_ref(&name, None, to.head.as_ref())?;
+        } else if tip != to.head {
+            return Err(RestoreError::HeadMoved);
+        }
+        self.rules_git.run(&["symbolic-ref", "-m", &message(to), "HEAD", &name], b"")?;
+        Ok(())
+    }
+
+    fn detach(&self, from: &Position, to: &Position) -> Result<(), RestoreError> {
+        let Some(head) = &to.head else { return Err(RestoreError::HeadMoved) };
+        let message = message(to);
+        let mut args =
+            vec!["update-ref", "--no-deref", "-m", &message, "--end-of-options", "HEAD", head.as_str()];
+        args.extend(from.head.as_ref().map(ObjectId::as_str));
+        self.rules_git.run(&args, b"")?;
+        Ok(())
+    }
+
+    /// Moves, makes or deletes a ref if it is where we think it is.
+    fn update_ref(
+        &self,
+        name: &str,
+        old: Option<&ObjectId>,
+        new: Option<&ObjectId>,
+    ) -> Result<(), RestoreError> {
+        let Some(length) = old.or(new).map(|id| id.as_str().len()) else { return Ok(()) };
+        let zero = "0".repeat(length);
+        let text = |id: Option<&ObjectId>| id.map_or_else(|| zero.clone(), ToString::to_string);
+        let line = format!("update {name}\0{}\0{}\0", text(new), text(old));
+        let message = new.map_or_else(|| "restore: before the first commit".to_owned(), moving_to);
+        self.rules_git.run(&["update-ref", "-m", &message, "-z", "--stdin"], line.as_bytes())?;
+        Ok(())
+    }
+}
+
+fn message(to: &Position) -> String {
+    match (&to.branch, &to.head) {
+        (Some(branch), _) => format!("restore: moving to {branch}"),
+        (None, Some(head)) => moving_to(head),
+        (None, None) => "restore".to_owned(),
+    }
+}
+
+fn moving_to(head: &ObjectId) -> String {
+    format!("restore: moving to {head}")
+}
+
+/// HEAD can name a ref outside `refs/heads/`; such a one is kept with its whole name.
+fn reference(branch: &str) -> String {
+    if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
+}

@@ -1,0 +1,149 @@
+//! Putting the index back: made beside it by git, then swapped in under git's own lock.
+//!
+//! The lock file is a second name of the finished index, so a kill between locking and renaming leaves a lock that
+//! the next command recognises as ours (same file, two names) and removes. Nobody else's lock is ever touched.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::error::RestoreError;
+use super::position::Position;
+use crate::model::ObjectId;
+use crate::snapshot::git::{Git, GitError};
+use crate::snapshot::objects::ObjectKind;
+use crate::snapshot::quarantine::{Quarantine, copy_index};
+use crate::snapshot::repository::Repository;
+use crate::snapshot::tree::EntryMode;
+use crate::snapshot::{Snapshots, durable};
+
+/// The name of an index on its way.
+const BESIDE: &str = "index.stagepost-restore";
+
+impl Snapshots {
+    /// Removes what a killed restore left of an index, its lock included.
+    pub(super) fn remove_index_leftovers(&self, user: &Repository) -> Result<(), RestoreError> {
+        let (beside, lock) = (user.git_dir.join(BESIDE), user.git_dir.join("index.lock"));
+        if let (Ok(ours), Ok(theirs)) = (fs::symlink_metadata(&beside), fs::symlink_metadata(&lock)) {
+            if (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino()) {
+                remove(&lock)?;
+            }
+        }
+        remove(&beside)?;
+        remove(&user.git_dir.join(format!("{BESIDE}.lock")))
+    }
+
+    /// Makes the index hold the tree of `to`, if it holds that of `from`; says whether it had to.
+    pub(super) fn put_index(
+        &self,
+        user: &Repository,
+        from: &Position,
+        to: &Position,
+    ) -> Result<bool, RestoreError> {
+        let (Some(old), Some(new)) = (&from.index_tree, &to.index_tree) else { return Ok(false) };
+        if old == new {
+            return Ok(false);
+        }
+        self.remove_index_leftovers(user)?;
+        let (index, beside) = (user.git_dir.join("index"), user.git_dir.join(BESIDE));
+        copy_index(&index, &beside).map_err(|source| RestoreError::Index { source: Box::new(source) })?;
+        let git = self.rules_git.with("GIT_INDEX_FILE", &beside);
+        let now = self.tree_of_index(&git)?;
+        if now == *new {
+            remove(&beside)?;
+            return Ok(false);
+        }
+        if now != *old {
+            remove(&beside)?;
+            return Err(RestoreError::IndexChanged);
+        }
+        let seen = stamp(&index)?;
+        self.bring_blobs(new)?;
+        git.run(&["read-tree", "--reset", "--no-sparse-checkout", "--end-of-options", new.as_str()], b"")?;
+        // its status says that some files differ from the index, which is what is being restored
+        git.try_run(&["update-index", "-q", "--refresh"], b"")?;
+        swap(&index, &beside, &seen)?;
+        Ok(true)
+    }
+
+    /// The tree of the index git is bound to. What git writes for the answer goes to a place that is thrown away.
+    fn tree_of_index(&self, git: &Git) -> Result<ObjectId, RestoreError> {
+        let quarantine = Quarantine::make(&self.folder)
+            .map_err(|source| RestoreError::Index { source: Box::new(source) })?;
+        let answer = quarantine.bind(git, &self.object_dirs()).run(&["write-tree", "--missing-ok"], b"")?;
+        let id = String::from_utf8_lossy(&answer).trim().parse();
+        Ok(id.map_err(|_| GitError::Answer { command: "write-tree".to_owned() })?)
+    }
+
+    /// Copies into the user's repository what only a private store holds of a tree: an index must not name objects
+    /// that git cannot find.
+    fn bring_blobs(&self, tree: &ObjectId) -> Result<(), RestoreError> {
+        if !self.is_apart() {
+            return Ok(());
+        }
+        let missing = self.rules_git.try_run(&["cat-file", "-e", tree.as_str()], b"")?;
+        for entry in self.objects.tree(tree)? {
+            match entry.mode {
+                EntryMode::Folder => self.bring_blobs(&entry.id)?,
+                EntryMode::Submodule => {}
+                _ => self.bring(&entry.id, ObjectKind::Blob)?,
+            }
+        }
+        if missing.status.success() { Ok(()) } else { self.bring(tree, ObjectKind::Tree) }
+    }
+
+    fn bring(&self, id: &ObjectId, kind: ObjectKind) -> Result<(), RestoreError> {
+        if self.rules_git.try_run(&["cat-file", "-e", id.as_str()], b"")?.status.success() {
+            return Ok(());
+        }
+        let Some((_, bytes)) = self.objects.find(id)? else { return Ok(()) };
+        self.rules_git.run(&["hash-object", "-w", "-t", kind.as_str(), "--literally", "--stdin"], &bytes)?;
+        Ok(())
+    }
+}
+
+/// Takes git's lock with the finished index as its content, and renames it into place.
+fn swap(index: &Path, beside: &Path, seen: &Stamp) -> Result<(), RestoreError> {
+    let lock = index.with_file_name("index.lock");
+    fs::File::open(beside).and_then(|file| file.sync_all()).map_err(failed("sync", beside))?;
+    match fs::hard_link(beside, &lock) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove(beside)?;
+            return Err(RestoreError::IndexLocked);
+        }
+        linked => linked.map_err(failed("lock", index))?,
+    }
+    if stamp(index)? != *seen {
+        remove(&lock)?;
+        remove(beside)?;
+        return Err(RestoreError::IndexChanged);
+    }
+    // renaming onto another name of the same file would do nothing, so the other name goes first
+    fs::rename(&lock, index).map_err(failed("replace", index))?;
+    remove(beside)?;
+    index.parent().map_or(Ok(()), durable::sync_folder).map_err(failed("sync", index))
+}
+
+/// What tells one version of the index file from another.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+fn stamp(index: &Path) -> Result<Stamp, RestoreError> {
+    match fs::symlink_metadata(index) {
+        Ok(metadata) => Ok(Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("look at", index)(error)),
+    }
+}
+
+fn remove(path: &Path) -> Result<(), RestoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn failed(attempted: &'static str, path: &Path) -> impl FnOnce(io::Error) -> RestoreError + use<> {
+    let path: PathBuf = path.into();
+    move |source| RestoreError::Io { attempted, path, source }
+}

@@ -1,0 +1,419 @@
+//! Restoring files: what is written, what is deleted, and what is never touched.
+
+mod restore_support;
+mod snapshot_support;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+use restore_support::{assert_is, assert_no_leftovers, between, everything, go_on, restore};
+use snapshot_support::{Fixture, bytes, id};
+use stagepost::model::{RepoPath, SkipReason};
+use stagepost::snapshot::restore::{LeftReason, Mode, Refusal, Restore, RestoreError};
+use stagepost::snapshot::{Capture, Keep, Way};
+
+#[test]
+fn an_agent_made_a_mess_and_everything_comes_back() {
+    let fixture = Fixture::new();
+    fixture.write("notes.txt", "mine, untracked\n");
+    let good = fixture.capture();
+    let before = everything(&fixture.root);
+    let untouched = fs::metadata(fixture.root.join("dir/b.txt")).unwrap();
+
+    fixture.write("a.txt", "broken").remove("notes.txt").remove("dir/deep");
+    fixture.write("new/deeper/junk.txt", "junk").link("link", "elsewhere");
+    fs::set_permissions(fixture.root.join("run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+    let snapshots = fixture.open();
+    let (safety, restored) = restore(&snapshots, &good, Mode::Files, &[]).ok();
+
+    assert_is(&fixture, &good);
+    assert_eq!(everything(&fixture.root), before, "empty folders that were left, or other differences");
+    assert_eq!((restored.written, restored.deleted), (5, 1));
+    let same = fs::metadata(fixture.root.join("dir/b.txt")).unwrap();
+    assert_eq!((untouched.ino(), untouched.mtime_nsec()), (same.ino(), same.mtime_nsec()));
+    assert_no_leftovers(&fixture);
+
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
+    assert_is(&fixture, &safety);
+    restore(&snapshots, &good, Mode::Files, &[]).ok();
+    assert_is(&fixture, &good);
+}
+
+#[test]
+fn nothing_of_the_repository_moves_when_files_are_restored() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("a.txt", "staged").git(&["add", "a.txt"]);
+    fixture.write("a.txt", "and edited");
+    let index = fs::read(fixture.root.join(".git/index")).unwrap();
+    let head = fixture.git(&["reflog"]);
+    restore(&fixture.open(), &good, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join(".git/index")).unwrap(), index);
+    assert_eq!(fixture.git(&["reflog"]), head);
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"one\n");
+}
+
+#[test]
+fn single_files_and_folders_come_back_alone() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("a.txt", "x").write("dir/b.txt", "x").write("dir/deep/c.txt", "x").write("dir/new", "x");
+    let snapshots = fixture.open();
+    restore(&snapshots, &good, Mode::Files, &["dir/deep"]).ok();
+    assert_eq!(fs::read(fixture.root.join("dir/deep/c.txt")).unwrap(), b"three\n");
+    assert_eq!(fs::read(fixture.root.join("dir/b.txt")).unwrap(), b"x");
+    restore(&snapshots, &good, Mode::Files, &["dir"]).ok();
+    assert_eq!(fs::read(fixture.root.join("dir/b.txt")).unwrap(), b"two\n");
+    assert!(!fixture.root.join("dir/new").exists());
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"x");
+}
+
+#[test]
+fn files_and_folders_change_places_both_ways() {
+    let fixture = Fixture::new();
+    fixture.write("x", "a file").write("y/one", "1").write("y/two/three", "3").link("z", "y");
+    let first = fixture.capture();
+    fixture.remove("x").remove("y").remove("z");
+    fixture
+        .write("x/inner/deep", "now a folder")
+        .write("y", "now a file")
+        .write("z/inside", "no link any more");
+    fs::create_dir_all(fixture.root.join("x/empty/er")).unwrap();
+    let second = fixture.capture();
+    let snapshots = fixture.open();
+    restore(&snapshots, &first, Mode::Files, &[]).ok();
+    assert_is(&fixture, &first);
+    restore(&snapshots, &second, Mode::Files, &[]).ok();
+    assert_is(&fixture, &second);
+    restore(&snapshots, &first, Mode::Files, &["y/two"]).ok();
+    assert_eq!(fs::read(fixture.root.join("y/two/three")).unwrap(), b"3");
+}
+
+#[test]
+fn odd_names_survive() {
+    let fixture = Fixture::new();
+    let names: [&[u8]; 6] =
+        [b"with space", b"new\nline", b"\xff\xfe", b"-dash", b"dir/ \xc3\x28", b"quote\"'\\"];
+    for name in names {
+        fixture.write(bytes(name), "first");
+    }
+    let first = fixture.capture();
+    for name in names {
+        fixture.write(bytes(name), "second");
+    }
+    fixture.write(bytes(b"more\xff\n"), "third");
+    restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+    assert_is(&fixture, &first);
+}
+
+#[test]
+fn ignored_files_are_left_unless_the_target_needs_their_place() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("log", "kept by the target").write("out/a", "kept too");
+    let with_log = fixture.capture();
+    fixture.remove("log").remove("out");
+    fixture.write(".gitignore", "log\nout\nsecret\n").write("secret", "never seen");
+    fixture.write("log", "ignored now").write("out", "a file where a folder was");
+    let snapshots = fixture.open();
+
+    let (_, restored) = restore(&snapshots, &good, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("secret")).unwrap(), b"never seen");
+    assert_eq!(fs::read(fixture.root.join("log")).unwrap(), b"ignored now");
+    assert_eq!(restored.deleted, 1, "only .gitignore");
+
+    fixture.write(".gitignore", "log\nout\nsecret\n");
+    let (safety, _) = restore(&snapshots, &with_log, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("log")).unwrap(), b"kept by the target");
+    assert_eq!(fs::read(fixture.root.join("out/a")).unwrap(), b"kept too");
+    assert_eq!(fs::read(fixture.root.join("secret")).unwrap(), b"never seen");
+
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("log")).unwrap(), b"ignored now");
+    assert_eq!(fs::read(fixture.root.join("out")).unwrap(), b"a file where a folder was");
+}
+
+#[test]
+fn a_plan_that_ignored_files_stand_against_is_not_applied() {
+    let fixture = Fixture::new();
+    fixture.write("log", "wanted");
+    let target = fixture.capture();
+    fixture.write(".gitignore", "log\n").write("log", "in no checkpoint");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let _ = safety;
+    fixture.git(&["rm", "-q", "--cached", "--ignore-unmatch", "log"]);
+    let now = snapshots.look(&Capture::default()).unwrap();
+    let plan = snapshots
+        .plan_restore(&Restore { from: (&now).into(), ..between(&target, &target, Mode::Files) })
+        .unwrap();
+    assert_eq!(plan.files.capture_first, [RepoPath::from("log")]);
+    let refused = snapshots.apply_restore(&plan, &mut go_on).unwrap_err();
+    assert!(matches!(refused, RestoreError::CaptureFirst { .. }) && refused.nothing_was_touched());
+    assert_eq!(fs::read(fixture.root.join("log")).unwrap(), b"in no checkpoint");
+}
+
+#[test]
+fn a_folder_full_of_ignored_files_is_captured_before_a_file_takes_its_place() {
+    let fixture = Fixture::new();
+    fixture.write("build", "a file");
+    let target = fixture.capture();
+    fixture.remove("build").write(".gitignore", "build/\n");
+    fixture.write("build/x/one", "1").write("build/two", "2");
+    let snapshots = fixture.open();
+    let (safety, _) = restore(&snapshots, &target, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("build")).unwrap(), b"a file");
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("build/x/one")).unwrap(), b"1");
+    assert_eq!(fs::read(fixture.root.join("build/two")).unwrap(), b"2");
+}
+
+#[test]
+fn what_is_too_large_is_left_or_refuses_the_restore() {
+    let fixture = Fixture::new();
+    fixture.write("data", "small then");
+    let target = fixture.capture();
+    fixture.write("data", "x".repeat(2000)).write("other", "y".repeat(2000)).write("a.txt", "changed");
+    let snapshots = fixture.open();
+    let small = Capture { max_file_size: 1000, ..Capture::default() };
+    let safety = snapshots.capture(&id(), &small).unwrap();
+    assert_eq!(safety.skipped.len(), 2);
+
+    let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Files)).unwrap();
+    assert_eq!(plan.refusals(), [Refusal::NotHeld { path: "data".into(), reason: SkipReason::TooLarge }]);
+    assert!(matches!(snapshots.apply_restore(&plan, &mut go_on), Err(RestoreError::Refused { .. })));
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"changed");
+
+    let only_a =
+        Restore { paths: vec!["a.txt".into(), "other".into()], ..between(&safety, &target, Mode::Files) };
+    let plan = snapshots.plan_restore(&only_a).unwrap();
+    assert_eq!(plan.files.left[0].reason, LeftReason::NotHeldNow(SkipReason::TooLarge));
+    snapshots.apply_restore(&plan, &mut go_on).unwrap();
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"one\n");
+    assert_eq!(fs::metadata(fixture.root.join("other")).unwrap().len(), 2000);
+}
+
+#[test]
+fn what_the_target_skipped_is_not_deleted() {
+    let fixture = Fixture::new();
+    fixture.write("data", "x".repeat(2000));
+    let snapshots = fixture.open();
+    let target = snapshots.capture(&id(), &Capture { max_file_size: 1000, ..Capture::default() }).unwrap();
+    fixture.write("a.txt", "changed");
+    let outcome = restore(&snapshots, &target, Mode::Files, &[]);
+    assert_eq!(outcome.plan.files.left[0].reason, LeftReason::NotHeldThen(SkipReason::TooLarge));
+    outcome.ok();
+    assert!(fixture.root.join("data").exists());
+}
+
+#[test]
+fn a_file_changed_after_the_safety_snapshot_stops_the_restore() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("a.txt", "one").write("dir/b.txt", "two").write("new", "three");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let plan = snapshots.plan_restore(&between(&safety, &good, Mode::Files)).unwrap();
+    fixture.write("dir/b.txt", "typed just now");
+    let before = everything(&fixture.root);
+    let error = snapshots.apply_restore(&plan, &mut go_on).unwrap_err();
+    assert!(matches!(&error, RestoreError::Changed { path } if path.as_bytes() == b"dir/b.txt"), "{error}");
+    assert_eq!(everything(&fixture.root), before);
+}
+
+#[test]
+fn a_file_changed_in_the_middle_is_kept_and_the_rest_goes_back() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("a.txt", "x").write("dir/b.txt", "x").write("new", "x").write("run.sh", "x");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let restore = between(&safety, &good, Mode::Files);
+    let plan = snapshots.plan_restore(&restore).unwrap();
+    let root = fixture.root.clone();
+    let mut type_meanwhile = |path: &RepoPath| {
+        if path.as_bytes() == b"new" {
+            fs::write(root.join("dir/b.txt"), "typed just now").unwrap();
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let error = snapshots.apply_restore(&plan, &mut type_meanwhile).unwrap_err();
+    assert!(matches!(&error, RestoreError::Changed { path } if path.as_bytes() == b"dir/b.txt"), "{error}");
+
+    let reverted = snapshots.revert_restore(&restore, &mut go_on).unwrap();
+    assert_eq!(reverted.changed, [RepoPath::from("dir/b.txt")]);
+    assert_eq!(fs::read(fixture.root.join("dir/b.txt")).unwrap(), b"typed just now");
+    for path in ["a.txt", "new", "run.sh"] {
+        assert_eq!(fs::read(fixture.root.join(path)).unwrap(), b"x", "{path}");
+    }
+    assert_no_leftovers(&fixture);
+}
+
+#[test]
+fn a_parent_swapped_for_a_link_writes_nothing_outside() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("dir/b.txt", "x").remove("dir/deep");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let plan = snapshots.plan_restore(&between(&safety, &good, Mode::Files)).unwrap();
+    let outside = fixture.base().join("outside");
+    fs::rename(fixture.root.join("dir"), &outside).unwrap();
+    symlink(&outside, fixture.root.join("dir")).unwrap();
+    let before = everything(&outside);
+
+    assert!(snapshots.apply_restore(&plan, &mut go_on).is_err());
+    assert!(snapshots.finish_restore(plan.restore(), &mut go_on).is_err());
+    let reverted = snapshots.revert_restore(plan.restore(), &mut go_on).unwrap();
+    assert_eq!(reverted.changed, [RepoPath::from("dir/b.txt")]);
+    assert_eq!(everything(&outside), before);
+}
+
+#[test]
+fn a_parent_swapped_for_a_link_in_the_middle_writes_nothing_outside() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("a.txt", "x").remove("dir");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let plan = snapshots.plan_restore(&between(&safety, &good, Mode::Files)).unwrap();
+    let outside = fixture.base().join("outside");
+    fs::create_dir(&outside).unwrap();
+    let (root, target) = (fixture.root.clone(), outside.clone());
+    let mut swap = |_: &RepoPath| {
+        let _ = symlink(&target, root.join("dir"));
+        std::ops::ControlFlow::Continue(())
+    };
+    let error = snapshots.apply_restore(&plan, &mut swap).unwrap_err();
+    assert!(matches!(error, RestoreError::Changed { .. }), "{error}");
+    assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
+}
+
+#[test]
+fn hostile_trees_are_refused_as_a_whole() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    let blob = fixture.git(&["rev-parse", "HEAD:a.txt"]);
+    for path in [".git/hooks/post-checkout", ".GIT/config", "sub/.git/config", "git~1/x", ".git /x"] {
+        let tree = hostile_tree(&fixture, path, &blob);
+        let mut target = good.clone();
+        target.tree = tree.parse().unwrap();
+        let outcome = restore(&fixture.open(), &target, Mode::Files, &[]);
+        assert!(
+            outcome.plan.refusals().contains(&Refusal::UnsafePath { path: path.into() }),
+            "{path}: {:?}",
+            outcome.plan.refusals()
+        );
+        assert!(matches!(outcome.restored, Err(RestoreError::Refused { .. })));
+        let forced = Restore { paths: vec![], ..between(&outcome.safety, &target, Mode::Files) };
+        assert!(fixture.open().finish_restore(&forced, &mut go_on).is_err());
+        assert_is(&fixture, &good);
+        assert!(!fixture.root.join(".git/hooks/post-checkout").exists());
+    }
+}
+
+/// Writes tree objects that git itself would refuse to make.
+fn hostile_tree(fixture: &Fixture, path: &str, blob: &str) -> String {
+    let mut parts: Vec<&str> = path.split('/').collect();
+    let (mut mode, mut id) = ("100644", blob.to_owned());
+    while let Some(name) = parts.pop() {
+        let digest =
+            (0..20).map(|n| u8::from_str_radix(&id[2 * n..2 * n + 2], 16).unwrap()).collect::<Vec<_>>();
+        let entry = [format!("{mode} {name}\0").as_bytes(), &digest].concat();
+        let file = fixture.base().join("entry");
+        fs::write(&file, entry).unwrap();
+        id = fixture.git(&["hash-object", "-t", "tree", "-w", "--literally", file.to_str().unwrap()]);
+        mode = "40000";
+    }
+    id
+}
+
+#[test]
+fn trees_with_climbing_names_are_refused() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    let blob = fixture.git(&["rev-parse", "HEAD:a.txt"]);
+    for path in ["dir/../escaped", "./x", "dir//x"] {
+        let mut target = good.clone();
+        target.tree = hostile_tree(&fixture, path, &blob).parse().unwrap();
+        let outcome = restore(&fixture.open(), &target, Mode::Files, &[]);
+        assert!(outcome.restored.is_err(), "{path}");
+        assert_is(&fixture, &good);
+        assert!(!fixture.base().join("escaped").exists());
+    }
+}
+
+#[test]
+fn nested_repositories_are_never_entered() {
+    let fixture = Fixture::new();
+    fixture.write("sub/plain", "a plain folder then");
+    let plain = fixture.capture();
+    fixture.remove("sub");
+    fs::create_dir(fixture.root.join("sub")).unwrap();
+    let sub = fixture.root.join("sub");
+    fixture.git_in(&sub, &["init", "-q"]);
+    fixture.write("sub/mine", "in a repository of its own");
+    fixture.git_in(&sub, &["add", "-A"]);
+    fixture.git_in(&sub, &["commit", "-q", "-m", "inner"]);
+    let nested = fixture.capture();
+    let snapshots = fixture.open();
+    let outcome = restore(&snapshots, &plain, Mode::Files, &[]);
+    assert_eq!(outcome.plan.refusals(), [Refusal::NestedRepository { path: "sub".into() }]);
+
+    fixture.write("sub/mine", "more").write("a.txt", "x");
+    fixture.git_in(&sub, &["commit", "-q", "-a", "-m", "inner 2"]);
+    let outcome = restore(&snapshots, &nested, Mode::Files, &[]);
+    assert_eq!(outcome.plan.files.left[0].reason, LeftReason::Submodule);
+    outcome.ok();
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"one\n");
+    assert_eq!(fs::read(fixture.root.join("sub/mine")).unwrap(), b"more");
+}
+
+#[test]
+fn a_folder_without_git_is_restored_too() {
+    let fixture = Fixture::bare();
+    fixture.write("a", "1").write("b/c", "2");
+    let snapshots = fixture.open();
+    let first = snapshots.capture(&id(), &Capture::default()).unwrap();
+    fixture.write("a", "changed").remove("b").write("d", "new");
+    let (safety, _) = restore(&snapshots, &first, Mode::Files, &[]).ok();
+    assert_eq!(everything(&fixture.root).len(), 3);
+    assert_eq!(fs::read(fixture.root.join("b/c")).unwrap(), b"2");
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("d")).unwrap(), b"new");
+    assert!(!fixture.root.join(".git").exists());
+
+    let outcome = restore(&snapshots, &first, Mode::Hard, &[]);
+    assert_eq!(outcome.plan.refusals(), [Refusal::NoRepository]);
+}
+
+#[test]
+fn conversions_are_those_of_the_target() {
+    let fixture = Fixture::new();
+    fixture.write("t.txt", "a\nb\n").write("u.txt", "c\nd\n");
+    let lf = fixture.capture();
+    fixture
+        .write(".gitattributes", "*.txt text eol=crlf\n")
+        .write("t.txt", "a\r\nb\r\nc\r\n")
+        .write("u.txt", "c\r\nd\r\n");
+    let crlf = fixture.capture();
+    let snapshots = fixture.open();
+    restore(&snapshots, &lf, Mode::Files, &[]).ok();
+    assert_is(&fixture, &lf);
+    assert_eq!(fs::read(fixture.root.join("t.txt")).unwrap(), b"a\nb\n");
+    restore(&snapshots, &crlf, Mode::Files, &[]).ok();
+    assert_is(&fixture, &crlf);
+    assert_eq!(fs::read(fixture.root.join("t.txt")).unwrap(), b"a\r\nb\r\nc\r\n");
+}
+
+#[test]
+fn a_private_store_restores_as_well() {
+    let fixture = Fixture::new();
+    let snapshots = fixture.open_as(&fixture.root, Keep::Private, Way::Fastest);
+    let good = snapshots.capture(&id(), &Capture::default()).unwrap();
+    fixture.write("a.txt", "x").remove("dir").write("new", "y");
+    let (safety, _) = restore(&snapshots, &good, Mode::Files, &[]).ok();
+    assert_is(&fixture, &good);
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
+    assert_is(&fixture, &safety);
+}

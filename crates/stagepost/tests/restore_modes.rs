@@ -1,0 +1,258 @@
+//! What each mode puts back: files, HEAD, branch and index, exactly, and only when nothing is lost.
+
+mod restore_support;
+mod snapshot_support;
+
+use std::fs;
+
+use restore_support::{assert_is, assert_no_leftovers, between, go_on, restore};
+use snapshot_support::{Fixture, id};
+use stagepost::snapshot::restore::{Mode, Moved, Refusal, RestoreError};
+use stagepost::snapshot::{Capture, Keep, Way};
+
+/// Where HEAD is, what is staged and what is not, in git's own words.
+fn status(fixture: &Fixture) -> String {
+    let head = fs::read_to_string(fixture.root.join(".git/HEAD")).unwrap();
+    let commit =
+        fixture.command(&fixture.root).args(["rev-parse", "-q", "--verify", "HEAD"]).output().unwrap();
+    let commit = String::from_utf8(commit.stdout).unwrap();
+    format!("{head}{commit}{}", fixture.git(&["status", "--porcelain=v1", "-uall"]))
+}
+
+fn with_staged_and_unstaged() -> Fixture {
+    let fixture = Fixture::new();
+    fixture.write("a.txt", "staged\n").write("fresh", "staged too\n").git(&["add", "a.txt", "fresh"]);
+    fixture.git(&["rm", "-q", "--cached", "dir/b.txt"]);
+    fixture.write("a.txt", "staged\nand edited\n").write("untracked", "x");
+    fixture
+}
+
+#[test]
+fn hard_brings_back_staged_and_unstaged_exactly() {
+    let fixture = with_staged_and_unstaged();
+    let (target, then) = (fixture.capture(), status(&fixture));
+    fixture.commit("everything went in");
+    fixture.write("a.txt", "more").write("later", "y");
+    fixture.git(&["add", "later"]);
+    let now = status(&fixture);
+    let snapshots = fixture.open();
+
+    let (safety, restored) = restore(&snapshots, &target, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), then);
+    assert_is(&fixture, &target);
+    assert_eq!((restored.head, restored.index), (Moved::Yes, Moved::Yes));
+    assert!(fixture.git(&["reflog", "-1"]).contains("restore: moving to"), "{}", fixture.git(&["reflog"]));
+    assert!(fixture.git(&["reflog", "-1", "main"]).contains("restore: moving to"));
+    assert_no_leftovers(&fixture);
+
+    restore(&snapshots, &safety, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), now);
+    restore(&snapshots, &target, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), then);
+    fixture.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn mixed_moves_head_and_index_and_no_file() {
+    let fixture = with_staged_and_unstaged();
+    let target = fixture.capture();
+    fixture.commit("everything went in");
+    fixture.write("a.txt", "more");
+    let files = restore_support::everything(&fixture.root);
+    let snapshots = fixture.open();
+    let (_, restored) = restore(&snapshots, &target, Mode::Mixed, &[]).ok();
+    assert_eq!(restore_support::everything(&fixture.root), files);
+    assert_eq!((restored.written, restored.deleted), (0, 0));
+    assert_eq!(fixture.git(&["rev-parse", "HEAD"]), target.head.as_ref().unwrap().as_str());
+    assert_eq!(fixture.git(&["write-tree"]), target.index_tree.as_ref().unwrap().as_str());
+}
+
+#[test]
+fn the_index_needs_no_second_look_at_what_was_restored() {
+    let fixture = with_staged_and_unstaged();
+    let target = fixture.capture();
+    fixture.commit("in");
+    restore(&fixture.open(), &target, Mode::Hard, &[]).ok();
+    let modified = fixture.git(&["diff-files", "--name-only"]);
+    assert_eq!(modified, "a.txt", "only what was edited after staging");
+}
+
+#[test]
+fn another_branch_is_switched_to_and_back() {
+    let fixture = Fixture::new();
+    let (on_main, then) = (fixture.capture(), status(&fixture));
+    fixture.git(&["switch", "-q", "-c", "feature"]);
+    fixture.write("a.txt", "feature").commit("on feature");
+    let now = status(&fixture);
+    let snapshots = fixture.open();
+    let (safety, _) = restore(&snapshots, &on_main, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), then);
+    restore(&snapshots, &safety, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), now);
+
+    fixture.git(&["branch", "-q", "-D", "main"]);
+    restore(&snapshots, &on_main, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), then, "a branch that is gone is made again");
+}
+
+#[test]
+fn a_detached_head_and_no_commit_at_all_come_back_too() {
+    let fixture = Fixture::unborn(&[]);
+    fixture.write("first", "1");
+    let (unborn, before_first) = (fixture.capture(), status(&fixture));
+    fixture.commit("one");
+    fixture.write("second", "2").commit("two");
+    fixture.git(&["checkout", "-q", "--detach", "HEAD~1"]);
+    let (detached, when_detached) = (fixture.capture(), status(&fixture));
+    fixture.git(&["switch", "-q", "main"]);
+    let (on_main, when_on_main) = (fixture.capture(), status(&fixture));
+    let snapshots = fixture.open();
+
+    restore(&snapshots, &detached, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), when_detached);
+    restore(&snapshots, &on_main, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), when_on_main);
+    let (safety, _) = restore(&snapshots, &unborn, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), before_first);
+    restore(&snapshots, &safety, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), when_on_main);
+    restore(&snapshots, &detached, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), when_detached);
+}
+
+#[test]
+fn a_branch_whose_new_commits_nobody_holds_is_not_moved() {
+    let fixture = Fixture::new();
+    let on_main = fixture.capture();
+    fixture.write("a.txt", "main moved on").commit("second");
+    fixture.git(&["switch", "-q", "-c", "feature"]);
+    let outcome = restore(&fixture.open(), &on_main, Mode::Hard, &[]);
+    assert_eq!(outcome.plan.refusals(), [Refusal::BranchMoved { branch: "main".into() }]);
+    assert!(outcome.restored.unwrap_err().is_conflict());
+}
+
+#[test]
+fn a_branch_of_another_work_tree_is_not_taken() {
+    let fixture = Fixture::new();
+    let on_main = fixture.capture();
+    fixture.git(&["switch", "-q", "-c", "feature"]);
+    let other = fixture.base().join("other");
+    fixture.git(&["worktree", "add", "-q", other.to_str().unwrap(), "main"]);
+    let outcome = restore(&fixture.open(), &on_main, Mode::Hard, &[]);
+    assert_eq!(outcome.plan.refusals(), [Refusal::BranchElsewhere { branch: "main".into() }]);
+}
+
+#[test]
+fn a_linked_work_tree_has_its_own_head_and_index() {
+    let fixture = Fixture::new();
+    let other = fixture.base().join("other");
+    fixture.git(&["worktree", "add", "-q", "-b", "side", other.to_str().unwrap()]);
+    let snapshots = fixture.open_as(&other, Keep::Repository, Way::Fastest);
+    let target = snapshots.capture(&id(), &Capture::default()).unwrap();
+    fs::write(other.join("a.txt"), "changed").unwrap();
+    fixture.git_in(&other, &["commit", "-q", "-a", "-m", "side"]);
+    let main = status(&fixture);
+    restore(&snapshots, &target, Mode::Hard, &[]).ok();
+    assert_eq!(fixture.git_in(&other, &["status", "--porcelain"]), "");
+    assert_eq!(fixture.git_in(&other, &["rev-parse", "HEAD"]), target.head.unwrap().as_str());
+    assert_eq!(status(&fixture), main);
+}
+
+#[test]
+fn what_is_going_on_is_refused_and_not_disturbed() {
+    let fixture = Fixture::new();
+    let target = fixture.capture();
+    fixture.git(&["switch", "-q", "-c", "side"]);
+    fixture.write("a.txt", "side").commit("side");
+    fixture.git(&["switch", "-q", "main"]);
+    fixture.write("a.txt", "main").commit("main");
+    let merge = fixture.command(&fixture.root).args(["merge", "-q", "side"]).output().unwrap();
+    assert!(!merge.status.success());
+    let snapshots = fixture.open();
+    let outcome = restore(&snapshots, &target, Mode::Hard, &[]);
+    assert!(outcome.plan.refusals().contains(&Refusal::InProgress { operation: "merge" }));
+    assert!(outcome.plan.refusals().contains(&Refusal::Conflicts));
+    assert!(matches!(outcome.restored, Err(RestoreError::Refused { .. })));
+
+    restore(&snapshots, &target, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"one\n");
+    assert!(fixture.root.join(".git/MERGE_HEAD").exists());
+}
+
+#[test]
+fn a_held_index_lock_refuses_before_any_file_is_touched() {
+    let fixture = Fixture::new();
+    let target = fixture.capture();
+    fixture.write("a.txt", "x").commit("second");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Hard)).unwrap();
+    fs::write(fixture.root.join(".git/index.lock"), "").unwrap();
+    let error = snapshots.apply_restore(&plan, &mut go_on).unwrap_err();
+    assert!(error.nothing_was_touched(), "{error}");
+    let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Hard)).unwrap();
+    assert_eq!(plan.refusals(), [Refusal::IndexLocked]);
+    fs::remove_file(fixture.root.join(".git/index.lock")).unwrap();
+    assert_is(&fixture, &safety);
+}
+
+#[test]
+fn a_commit_made_after_the_safety_snapshot_is_not_lost() {
+    let fixture = Fixture::new();
+    let target = fixture.capture();
+    fixture.write("a.txt", "x").commit("second");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Hard)).unwrap();
+    fixture.git(&["commit", "-q", "--allow-empty", "-m", "just now"]);
+    let head = fixture.git(&["rev-parse", "HEAD"]);
+    let error = snapshots.apply_restore(&plan, &mut go_on).unwrap_err();
+    assert!(
+        matches!(&error, RestoreError::Refused { refusals } if refusals == &[Refusal::HeadMoved]),
+        "{error}"
+    );
+    assert_eq!(fixture.git(&["rev-parse", "HEAD"]), head);
+    assert_is(&fixture, &safety);
+}
+
+#[test]
+fn something_staged_in_the_middle_stops_and_is_left_by_the_revert() {
+    let fixture = Fixture::new();
+    let target = fixture.capture();
+    fixture.write("a.txt", "x").git(&["add", "a.txt"]);
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let restore = between(&safety, &target, Mode::Hard);
+    fixture.write("other", "y").git(&["add", "other"]);
+    let error = snapshots.finish_restore(&restore, &mut go_on).unwrap_err();
+    assert!(matches!(error, RestoreError::IndexChanged), "{error}");
+    let reverted = snapshots.revert_restore(&restore, &mut go_on).unwrap();
+    assert_eq!(reverted.index, Moved::Left);
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"x");
+    assert!(fixture.git(&["ls-files"]).contains("other"));
+    assert_no_leftovers(&fixture);
+}
+
+#[test]
+fn single_paths_are_for_files_only() {
+    let fixture = Fixture::new();
+    let target = fixture.capture();
+    let outcome = restore(&fixture.open(), &target, Mode::Hard, &["a.txt"]);
+    assert_eq!(outcome.plan.refusals(), [Refusal::PathsNeedFiles]);
+}
+
+#[test]
+fn a_private_store_gives_back_what_was_staged() {
+    let fixture = Fixture::new();
+    let snapshots = fixture.open_as(&fixture.root, Keep::Private, Way::Fastest);
+    fixture.write("a.txt", "staged only here\n").git(&["add", "a.txt"]);
+    let target = snapshots.capture(&id(), &Capture::default()).unwrap();
+    let then = status(&fixture);
+    fixture.git(&["reset", "-q", "--hard"]);
+    fixture.git(&["reflog", "expire", "--expire=all", "--all"]);
+    fixture.git(&["gc", "-q", "--prune=now"]);
+    restore(&snapshots, &target, Mode::Hard, &[]).ok();
+    assert_eq!(status(&fixture), then);
+    assert_eq!(fixture.git(&["show", ":a.txt"]), "staged only here");
+    fixture.git(&["fsck", "--strict"]);
+}

@@ -1,0 +1,113 @@
+//! Random work trees, there and back, held to git's own view of them.
+
+mod restore_support;
+mod snapshot_support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use proptest::prelude::*;
+use restore_support::{assert_is, assert_no_leftovers, everything, restore};
+use snapshot_support::{Fixture, bytes};
+use stagepost::snapshot::restore::Mode;
+
+/// One thing done to a work tree.
+#[derive(Debug, Clone)]
+enum Deed {
+    Write(String, u8),
+    Executable(String),
+    Link(String, String),
+    Remove(String),
+    Stage,
+    Commit,
+}
+
+/// Few names, so that files and folders take each other's places.
+fn name() -> impl Strategy<Value = String> {
+    let part = prop::sample::select(vec!["a", "b", "c d", "e\nf", "ü", "-x", ".h"]);
+    prop::collection::vec(part, 1..4).prop_map(|parts| parts.join("/"))
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    prop_oneof![
+        6 => (name(), any::<u8>()).prop_map(|(path, content)| Deed::Write(path, content)),
+        1 => name().prop_map(Deed::Executable),
+        1 => (name(), name()).prop_map(|(path, target)| Deed::Link(path, target)),
+        3 => name().prop_map(Deed::Remove),
+        1 => Just(Deed::Stage),
+        1 => Just(Deed::Commit),
+    ]
+}
+
+/// Does it as a careless program would: whatever is in the way goes.
+fn act(fixture: &Fixture, deed: &Deed) {
+    match deed {
+        Deed::Write(path, content) => {
+            clear(fixture, path);
+            fixture.write(bytes(path.as_bytes()), format!("{content}\n").repeat(usize::from(*content % 5)));
+        }
+        Deed::Executable(path) => {
+            let path = fixture.root.join(path);
+            if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
+                fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        Deed::Link(path, target) => {
+            clear(fixture, path);
+            symlink(target, fixture.root.join(path)).unwrap();
+        }
+        Deed::Remove(path) => {
+            if fixture.root.join(path).symlink_metadata().is_ok() && !through_link(fixture, path) {
+                fixture.remove(path);
+            }
+        }
+        Deed::Stage => drop(fixture.git(&["add", "-A"])),
+        Deed::Commit => drop(fixture.git(&["commit", "-q", "--allow-empty", "-m", "x"])),
+    }
+}
+
+fn through_link(fixture: &Fixture, path: &str) -> bool {
+    let slashes = path.match_indices('/').map(|(slash, _)| slash);
+    slashes.into_iter().any(|slash| fixture.root.join(&path[..slash]).is_symlink())
+}
+
+fn clear(fixture: &Fixture, path: &str) {
+    let ends = path.match_indices('/').map(|(slash, _)| slash).chain([path.len()]);
+    for end in ends {
+        let part = fixture.root.join(&path[..end]);
+        let Ok(metadata) = part.symlink_metadata() else { continue };
+        if end == path.len() && metadata.is_dir() {
+            fs::remove_dir_all(&part).unwrap();
+        } else if !metadata.is_dir() {
+            fs::remove_file(&part).unwrap();
+        }
+    }
+    fs::create_dir_all(fixture.root.join(path).parent().unwrap()).unwrap();
+}
+
+fn state(fixture: &Fixture) -> (Vec<(String, String)>, String, String) {
+    let files = everything(&fixture.root).into_iter().filter(|(_, content)| content != "folder").collect();
+    (files, fixture.git(&["ls-files", "-s"]), fixture.git(&["rev-parse", "HEAD"]))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn there_and_back_again(first in prop::collection::vec(deed(), 1..14), second in prop::collection::vec(deed(), 1..14)) {
+        let fixture = Fixture::new();
+        first.iter().for_each(|deed| act(&fixture, deed));
+        let (a, at_a) = (fixture.capture(), state(&fixture));
+        second.iter().for_each(|deed| act(&fixture, deed));
+        let (b, at_b) = (fixture.capture(), state(&fixture));
+        let snapshots = fixture.open();
+        for (target, expected) in [(&a, &at_a), (&b, &at_b), (&a, &at_a)] {
+            restore(&snapshots, target, Mode::Hard, &[]).ok();
+            assert_is(&fixture, target);
+            prop_assert_eq!(&state(&fixture), expected);
+        }
+        restore(&snapshots, &b, Mode::Files, &[]).ok();
+        assert_is(&fixture, &b);
+        assert_no_leftovers(&fixture);
+    }
+}
