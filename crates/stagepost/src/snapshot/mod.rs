@@ -33,11 +33,11 @@ mod refs;
 mod release;
 mod rename;
 mod repository;
+pub mod restore;
 mod rules;
 mod sink;
 mod stamp;
 mod state;
-pub mod restore;
 mod tree;
 mod walk;
 
