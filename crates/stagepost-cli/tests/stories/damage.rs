@@ -165,7 +165,7 @@ fn an_empty_or_foreign_file_is_no_store() {
     project.run(&["log"]).fails(5, &["not a stagepost store"]);
     fs::write(&path, "hello, I am a text file that is longer than a header".repeat(50)).unwrap();
     for command in [&["log"][..], &["save", "-m", "x"], &["verify"]] {
-        project.run(command).fails(5, &["not a stagepost store"]);
+        project.run(command).fails(5, &["not a database"]);
     }
     fs::remove_file(&path).unwrap();
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();

@@ -92,7 +92,7 @@ fn the_policy_may_come_from_the_settings() {
 fn room_is_made_and_given_back() {
     let project = TempProject::new();
     let noise = |seed: u64| -> String {
-        let mut state = seed * 0x9e37_79b9_7f4a_7c15 + 1;
+        let mut state = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let next = |state: &mut u64| {
             *state ^= *state << 13;
             *state ^= *state >> 7;
@@ -116,5 +116,5 @@ fn limits_that_are_none_are_refused() {
     let (project, _) = five();
     project.run(&["gc", "--max-age", "soon"]).fails(2, &["`soon` is not like 30d"]);
     project.run(&["gc", "--max-size", "2X"]).fails(2, &["`2X` is not like 2G"]);
-    project.run(&["gc", "--keep", "-1"]).fails(2, &["--keep"]);
+    project.run(&["gc", "--keep=-1"]).fails(2, &["--keep"]);
 }

@@ -11,28 +11,28 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_stagepost");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_stagepost");
 
 /// A throw-away project with a home folder of its own beside it.
-pub struct TempProject {
+pub(crate) struct TempProject {
     around: TempDir,
     /// The folder of the project.
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Where the store is, or will be.
-    pub store: PathBuf,
+    pub(crate) store: PathBuf,
 }
 
 /// How a command ended.
 #[derive(Debug)]
-pub struct Ran {
-    pub code: i32,
-    pub out: String,
-    pub err: String,
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
 }
 
 impl TempProject {
     /// A git repository without any commit.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let project = Self::plain();
         let made = project.tool("git", ["init", "--quiet", "."]).output().expect("git is installed");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -40,7 +40,7 @@ impl TempProject {
     }
 
     /// A folder that is no git repository.
-    pub fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         let around = TempDir::new().expect("there is room for temporary files");
         let folder = around.path().join("project");
         for folder in [&folder, &around.path().join("home")] {
@@ -50,12 +50,12 @@ impl TempProject {
     }
 
     /// The home folder of the one who runs the commands.
-    pub fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.around.path().join("home")
     }
 
     /// A program in the project's folder, with nothing of the environment but what is given here.
-    pub fn tool(
+    pub(crate) fn tool(
         &self,
         program: impl AsRef<OsStr>,
         args: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -74,17 +74,17 @@ impl TempProject {
     }
 
     /// Runs `stagepost` with these arguments.
-    pub fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         Ran::of(self.tool(PROGRAM, args).output())
     }
 
     /// Runs `stagepost` with variables.
-    pub fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
+    pub(crate) fn run_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Ran {
         Ran::of(self.tool(PROGRAM, args).envs(variables.iter().copied()).output())
     }
 
     /// Runs `stagepost` and hands it a text on standard input.
-    pub fn run_on(&self, input: &str, args: &[&str]) -> Ran {
+    pub(crate) fn run_on(&self, input: &str, args: &[&str]) -> Ran {
         let mut command = self.tool(PROGRAM, args);
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = spawned.expect("the program starts");
@@ -94,14 +94,14 @@ impl TempProject {
     }
 
     /// Runs a command that must succeed, and returns what it printed.
-    pub fn ok(&self, args: &[&str]) -> String {
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {ran:?}");
         ran.out
     }
 
     /// Runs a command with `--json` that must succeed.
-    pub fn json(&self, args: &[&str]) -> Value {
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
         let text = self.ok(&[&["--json"], args].concat());
         let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"));
         assert_eq!(value["schema"], 1, "{text}");
@@ -109,12 +109,12 @@ impl TempProject {
     }
 
     /// Saves a checkpoint and returns its id.
-    pub fn save(&self, message: &str, more: &[&str]) -> String {
+    pub(crate) fn save(&self, message: &str, more: &[&str]) -> String {
         self.ok(&[&["--quiet", "save", "-m", message], more].concat()).trim_end().to_owned()
     }
 
     /// Writes a file of the project.
-    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
         let path = self.folder.join(name);
         fs::create_dir_all(path.parent().expect("it is inside")).expect("the folder can be made");
         fs::write(&path, text).expect("the file can be written");
@@ -122,14 +122,14 @@ impl TempProject {
     }
 
     /// Opens the database of the store, as someone who damages it would.
-    pub fn database(&self) -> rusqlite::Connection {
+    pub(crate) fn database(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.store.join("store.db")).expect("the store is there")
     }
 }
 
 impl Ran {
     /// Reads how a command ended. No command may ever panic, or be ended by a signal.
-    pub fn of(output: std::io::Result<Output>) -> Self {
+    pub(crate) fn of(output: std::io::Result<Output>) -> Self {
         let Output { status, stdout, stderr } = output.expect("the program starts");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("what is printed is text");
         let (out, err) = (text(stdout), text(stderr));
@@ -138,7 +138,7 @@ impl Ran {
     }
 
     /// Checks that it failed with `code` and said all of `parts`.
-    pub fn fails(&self, code: i32, parts: &[&str]) -> &Self {
+    pub(crate) fn fails(&self, code: i32, parts: &[&str]) -> &Self {
         assert_eq!(self.code, code, "{self:?}");
         for part in parts {
             assert!(self.err.contains(part), "no `{part}` in: {}", self.err);
@@ -148,7 +148,7 @@ impl Ran {
 }
 
 /// Replaces what differs from run to run: ids, seals, times, sizes, and the spaces that follow from their width.
-pub fn masked(text: &str) -> String {
+pub(crate) fn masked(text: &str) -> String {
     text.lines().map(masked_line).collect::<Vec<_>>().join("\n")
 }
 
@@ -159,8 +159,9 @@ fn masked_line(line: &str) -> String {
         let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
         let is_unit = matches!(bare, "B" | "KiB" | "MiB");
         if is_unit && masked.last().is_some_and(|last| last.trim_start_matches('(').parse::<f64>().is_ok()) {
-            masked.pop();
-            masked.push(word.replace(bare, "SIZE"));
+            let number = masked.pop().unwrap_or_default();
+            let open = if number.starts_with('(') { "(" } else { "" };
+            masked.push(format!("{open}{}", word.replace(bare, "SIZE")));
         } else if is_id(bare) {
             masked.push(word.replace(bare, "ID"));
         } else if bare.len() == 27 && bare.ends_with('Z') && bare.contains('T') {
@@ -178,7 +179,7 @@ fn is_id(word: &str) -> bool {
 }
 
 /// Every file below a folder with its content: what must not change when a command is refused.
-pub fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut all = Vec::new();
     for entry in fs::read_dir(folder).expect("the folder can be listed") {
         let path = entry.expect("the folder can be listed").path();

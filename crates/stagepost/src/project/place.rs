@@ -56,9 +56,9 @@ impl Place {
         self.git.as_ref().and_then(|git| git.worktree.as_deref()).unwrap_or("main")
     }
 
-    /// Says whether the store is there.
+    /// Says whether the store is there. One that may not be looked at is: opening it will say why.
     pub fn has_store(&self) -> bool {
-        self.store.join("store.db").exists()
+        self.store.join("store.db").try_exists().unwrap_or(true)
     }
 }
 

@@ -434,9 +434,10 @@ fn check_tables(
         .collect();
     let mut check = |table: &str, sound: Result<bool, rusqlite::Error>| match sound {
         Ok(true) => {}
-        Ok(false) => found.push(Damage::general(format!(
-            "the table `{table}` does not fit the journal; `doctor --fix` makes it again"
-        ))),
+        Ok(false) => found.push(Damage {
+            derived: true,
+            ..Damage::general(format!("the lookup table `{table}` does not fit the journal"))
+        }),
         Err(error) => found.push(Damage {
             derived: true,
             ..Damage::general(format!("the table `{table}` cannot be read: {error}"))
