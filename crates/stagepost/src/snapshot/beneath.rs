@@ -163,16 +163,19 @@ impl Root {
         }
     }
 
-    /// Opens the folder that holds `path`, making it and its parents where they do not exist.
-    pub(crate) fn make_folder_of(&self, path: &[u8]) -> Result<Folder, Error> {
+    /// Opens the folder that holds `path`, making it and its parents where they do not exist; returns also the
+    /// folders that got a new name by that, for the caller to sync.
+    pub(crate) fn make_folder_of(&self, path: &[u8]) -> Result<(Folder, Vec<Vec<u8>>), Error> {
         if let Some(folder) = self.folder_of(path)? {
-            return Ok(folder);
+            return Ok((folder, Vec::new()));
         }
         let mut folder = Folder { handle: self.duplicate()?, path: Vec::new() };
+        let mut renamed = Vec::new();
         for part in parent(path).split(|&byte| byte == b'/') {
+            renamed.push(folder.path.clone());
             folder = folder.make(part)?;
         }
-        Ok(folder)
+        Ok((folder, renamed))
     }
 
     fn duplicate(&self) -> Result<OwnedFd, Error> {
@@ -444,7 +447,7 @@ mod tests {
     fn a_file_is_written_beside_and_renamed() {
         let folder = tempfile::tempdir().unwrap();
         for (root, path) in both_ways(folder.path()).into_iter().zip(["a/b/x.sh", "c/d/x.sh"]) {
-            let place = root.make_folder_of(path.as_bytes()).unwrap();
+            let place = root.make_folder_of(path.as_bytes()).unwrap().0;
             let temporary = place.write_beside(b"hello", true).unwrap();
             assert!(is_temporary(temporary.name()) && !folder.path().join(path).exists());
             place.place(&temporary, b"x.sh", Place::Fresh).unwrap();
@@ -489,7 +492,7 @@ mod tests {
     fn what_appeared_meanwhile_is_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
-        let place = root.make_folder_of(b"x").unwrap();
+        let place = root.make_folder_of(b"x").unwrap().0;
         let temporary = place.write_beside(b"ours", false).unwrap();
         std::fs::write(folder.path().join("x"), "theirs").unwrap();
 

@@ -20,6 +20,8 @@ mod error;
 mod files;
 mod head;
 mod index;
+mod parallel;
+mod place;
 mod position;
 mod survey;
 mod task;

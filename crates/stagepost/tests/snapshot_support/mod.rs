@@ -175,7 +175,7 @@ impl Fixture {
         snapshot
     }
 
-    fn explain(&self, expected: &str, found: &str) -> String {
+    pub fn explain(&self, expected: &str, found: &str) -> String {
         let output = self.command(&self.root).args(["diff-tree", "-r", expected, found]).output().unwrap();
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     }

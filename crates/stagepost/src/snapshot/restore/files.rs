@@ -4,14 +4,16 @@
 //! already as it should be is done, one that is as it was is still to do, anything else was changed by someone else
 //! and is not touched.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::attributes::is_attributes;
 use super::content::Content;
+use super::parallel;
+use super::place::{Outcome, Seen, Written};
 use super::task::{Failure, Progress, Task, progress};
 use crate::model::RepoPath;
-use crate::snapshot::beneath::{self, Folder, Node, Place, Root, Temporary, is_temporary, name, parent};
+use crate::snapshot::beneath::{self, Folder, Root, is_temporary, name, parent};
 use crate::snapshot::plan::ancestors;
 use crate::snapshot::tree::EntryMode;
 
@@ -74,16 +76,6 @@ pub(super) struct Files<'a, C> {
     done: Done,
 }
 
-/// A file to put in place, written under another name.
-struct Written<'t> {
-    task: &'t Task,
-    folder: usize,
-    temporary: Temporary,
-    /// What stood at the place when we looked.
-    seen: Node,
-    digest: blake3::Hash,
-}
-
 impl<'a, C: Content> Files<'a, C> {
     pub(super) fn new(
         root: &'a Root,
@@ -98,13 +90,17 @@ impl<'a, C: Content> Files<'a, C> {
     pub(super) fn apply(mut self, tasks: &[Task]) -> Result<Done, Stop<C::Error>> {
         let to_do = self.still_to_do(tasks)?;
         let (deletes, writes): (Vec<_>, Vec<_>) =
-            to_do.into_iter().partition(|(task, _)| task.after.is_none());
-        for (task, seen) in &deletes {
-            self.delete(task, *seen)?;
+            to_do.into_iter().partition(|seen| seen.task.after.is_none());
+        for batch in deletes.chunks(BATCH) {
+            self.delete(batch)?;
+        }
+        let (modes, writes): (Vec<_>, Vec<_>) = writes.into_iter().partition(|seen| seen.task.is_mode_only());
+        for batch in modes.chunks(BATCH) {
+            self.change_modes(batch)?;
         }
         // what converts other files goes first, so that they are converted as the target says
         let (attributes, others): (Vec<_>, Vec<_>) =
-            writes.into_iter().partition(|(task, _)| is_attributes(&task.path));
+            writes.into_iter().partition(|seen| is_attributes(&seen.task.path));
         for batch in attributes.chunks(BATCH).chain(others.chunks(BATCH)) {
             self.write(batch)?;
         }
@@ -115,11 +111,11 @@ impl<'a, C: Content> Files<'a, C> {
     }
 
     /// Sorts out what is done already; in the strict way, a single changed path stops everything here.
-    fn still_to_do<'t>(&mut self, tasks: &'t [Task]) -> Result<Vec<(&'t Task, Node)>, Stop<C::Error>> {
+    fn still_to_do<'t>(&mut self, tasks: &'t [Task]) -> Result<Vec<Seen<'t>>, Stop<C::Error>> {
         let mut to_do = Vec::new();
         for task in tasks {
             match progress(self.root, self.content, task)? {
-                Progress::ToDo(seen) => to_do.push((task, seen)),
+                Progress::ToDo(node) => to_do.push(Seen { task, node }),
                 Progress::Done => self.done.already += 1,
                 Progress::Changed => self.changed(task)?,
             }
@@ -137,118 +133,103 @@ impl<'a, C: Content> Files<'a, C> {
         }
     }
 
-    fn step(&mut self, path: &RepoPath) -> Result<(), Stop<C::Error>> {
-        match (self.on_step)(path) {
+    fn step(&mut self, task: &Task) -> Result<(), Stop<C::Error>> {
+        match (self.on_step)(&task.path) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Stop::Asked),
         }
     }
 
-    fn delete(&mut self, task: &Task, seen: Node) -> Result<(), Stop<C::Error>> {
-        self.step(&task.path)?;
-        let path = task.path.as_bytes();
-        let Some(folder) = self.root.folder_of(path)? else { return self.changed(task) };
-        if folder.node(name(path))? != seen {
-            return self.changed(task);
+    /// Does `act` to a batch at once and returns how many are done. Asked to stop at one, it does those before it.
+    fn at_once<'t, T: Sync>(
+        &mut self,
+        batch: &[T],
+        task: impl Fn(&T) -> &'t Task,
+        act: impl Fn(&T) -> Result<Outcome, beneath::Error> + Sync,
+    ) -> Result<usize, Stop<C::Error>> {
+        let asked = batch.iter().position(|item| self.step(task(item)).is_err());
+        let batch = &batch[..asked.unwrap_or(batch.len())];
+        let mut done = 0;
+        let mut stopped = asked.map_or(Ok(()), |_| Err(Stop::Asked));
+        for (item, outcome) in batch.iter().zip(parallel::for_each(batch, act)) {
+            match outcome {
+                Ok(Outcome::Done) => {
+                    self.unsynced.insert(parent(task(item).path.as_bytes()).to_vec());
+                    done += 1;
+                }
+                Ok(Outcome::Changed) => stopped = stopped.and(self.changed(task(item))),
+                Err(error) => stopped = stopped.and(Err(error.into())),
+            }
         }
-        folder.remove(name(path))?;
-        self.unsynced.insert(folder.path().to_vec());
-        self.done.deleted += 1;
+        stopped.map(|()| done)
+    }
+
+    fn delete(&mut self, batch: &[Seen<'_>]) -> Result<(), Stop<C::Error>> {
+        let root = self.root;
+        self.done.deleted += self.at_once(batch, |seen| seen.task, |seen| seen.delete(root))?;
         Ok(())
     }
 
-    /// Writes a batch beside its places, makes it durable, and puts it in place.
-    fn write(&mut self, batch: &[(&Task, Node)]) -> Result<(), Stop<C::Error>> {
+    fn change_modes(&mut self, batch: &[Seen<'_>]) -> Result<(), Stop<C::Error>> {
+        let root = self.root;
+        self.done.written += self.at_once(batch, |seen| seen.task, |seen| seen.change_mode(root))?;
+        Ok(())
+    }
+
+    /// Writes a batch beside its places, makes it durable, puts it in place, and reads it back.
+    fn write(&mut self, batch: &[Seen<'_>]) -> Result<(), Stop<C::Error>> {
         let mut folders: Vec<Folder> = Vec::new();
         let mut written = Vec::new();
-        for (task, seen) in batch {
-            if task.is_mode_only() {
-                self.change_mode(task, *seen)?;
-                continue;
-            }
-            if let Some(file) = self.write_beside(task, *seen, &mut folders)? {
-                written.push(file);
-            }
+        for seen in batch {
+            written.extend(self.write_beside(*seen, &mut folders)?);
         }
-        sync_all(&written)?;
-        let mut placed = Vec::with_capacity(written.len());
-        for file in &written {
-            if self.place(file, &folders[file.folder])? {
-                placed.push(file);
-            }
+        for synced in parallel::for_each(&written, Written::sync) {
+            synced?;
         }
-        placed.into_iter().try_for_each(|file| check(file, &folders[file.folder]))
+        let root = self.root;
+        let place = |file: &Written<'_>| file.place(root, &folders[file.folder]);
+        self.done.written += self.at_once(&written, |file| file.seen.task, place)?;
+        self.check_writes(&written, &folders)
     }
 
     fn write_beside<'t>(
         &mut self,
-        task: &'t Task,
-        seen: Node,
+        seen: Seen<'t>,
         folders: &mut Vec<Folder>,
     ) -> Result<Option<Written<'t>>, Stop<C::Error>> {
-        self.step(&task.path)?;
-        let Some(after) = &task.after else { return Ok(None) };
+        self.step(seen.task)?;
+        let Some(after) = &seen.task.after else { return Ok(None) };
         let bytes =
-            self.content.for_work_tree(&task.path, after.mode, &after.id).map_err(Failure::Content)?;
-        let folder = match self.open(task, folders) {
-            Err(beneath::Error::Blocked { .. }) => return self.changed(task).map(|()| None),
+            self.content.for_work_tree(&seen.task.path, after.mode, &after.id).map_err(Failure::Content)?;
+        let folder = match self.open(seen.task, folders) {
+            Err(beneath::Error::Blocked { .. }) => return self.changed(seen.task).map(|()| None),
             opened => opened?,
         };
         let temporary = match after.mode {
             EntryMode::Link => folders[folder].link_beside(&bytes)?,
             mode => folders[folder].write_beside(&bytes, mode == EntryMode::Executable)?,
         };
-        Ok(Some(Written { task, folder, temporary, seen, digest: blake3::hash(&bytes) }))
+        Ok(Some(Written { seen, folder, temporary, digest: blake3::hash(&bytes) }))
     }
 
     /// Opens the task's folder, or finds it among those of its batch: neighbours share one.
     fn open(&mut self, task: &Task, folders: &mut Vec<Folder>) -> Result<usize, beneath::Error> {
         let path = task.path.as_bytes();
         if folders.last().is_none_or(|folder| folder.path() != parent(path)) {
-            folders.push(self.root.make_folder_of(path)?);
-            // a folder made here is a new name in its parent
-            self.unsynced.extend(ancestors(path).map(|above| parent(above).to_vec()));
+            let (folder, made) = self.root.make_folder_of(path)?;
+            folders.push(folder);
+            self.unsynced.extend(made);
         }
         Ok(folders.len() - 1)
     }
 
-    /// Renames a written file to its place, unless someone changed the place meanwhile.
-    fn place(&mut self, file: &Written<'_>, folder: &Folder) -> Result<bool, Stop<C::Error>> {
-        self.step(&file.task.path)?;
-        let path = file.task.path.as_bytes();
-        if file.seen == Node::Folder {
-            remove_folders(self.root, path)?;
+    fn check_writes(&self, written: &[Written<'_>], folders: &[Folder]) -> Result<(), Stop<C::Error>> {
+        let placed = written.iter().filter(|file| !self.done.changed.contains(&file.seen.task.path));
+        for file in placed {
+            if !file.reads_back(&folders[file.folder])? {
+                return Err(Stop::NotAsWritten(file.seen.task.path.clone()));
+            }
         }
-        let expected = if file.seen == Node::Folder { Node::Nothing } else { file.seen };
-        if folder.node(name(path))? != expected {
-            return self.give_up(file, folder);
-        }
-        let place = if expected == Node::Nothing { Place::Fresh } else { Place::Replace };
-        match folder.place(&file.temporary, name(path), place) {
-            Err(error) if error.is_occupied() => return self.give_up(file, folder),
-            placed => placed?,
-        }
-        self.unsynced.insert(folder.path().to_vec());
-        self.done.written += 1;
-        Ok(true)
-    }
-
-    fn give_up(&mut self, file: &Written<'_>, folder: &Folder) -> Result<bool, Stop<C::Error>> {
-        folder.remove(file.temporary.name())?;
-        self.changed(file.task).map(|()| false)
-    }
-
-    fn change_mode(&mut self, task: &Task, seen: Node) -> Result<(), Stop<C::Error>> {
-        self.step(&task.path)?;
-        let path = task.path.as_bytes();
-        let Some(folder) = self.root.folder_of(path)? else { return self.changed(task) };
-        if folder.node(name(path))? != seen {
-            return self.changed(task);
-        }
-        let executable = task.after.as_ref().is_some_and(|after| after.mode == EntryMode::Executable);
-        folder.set_executable(name(path), executable)?;
-        self.unsynced.insert(folder.path().to_vec());
-        self.done.written += 1;
         Ok(())
     }
 
@@ -271,19 +252,17 @@ impl<'a, C: Content> Files<'a, C> {
     }
 
     fn sync_folders(&mut self) -> Result<(), Stop<C::Error>> {
-        for path in std::mem::take(&mut self.unsynced) {
-            match self.root.folder(&path) {
-                Ok(Some(folder)) => folder.sync()?,
-                // gone since, with everything in it: its parent's sync says so
-                Ok(None) | Err(beneath::Error::Blocked { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+        let paths: Vec<Vec<u8>> = std::mem::take(&mut self.unsynced).into_iter().collect();
+        let root = self.root;
+        for synced in parallel::for_each(&paths, |path| sync_folder(root, path)) {
+            synced?;
         }
         Ok(())
     }
 
-    fn check_deletes(&self, deletes: &[(&Task, Node)]) -> Result<(), Stop<C::Error>> {
-        for (task, _) in deletes.iter().filter(|(task, _)| !self.done.changed.contains(&task.path)) {
+    fn check_deletes(&self, deletes: &[Seen<'_>]) -> Result<(), Stop<C::Error>> {
+        let changed: BTreeSet<&RepoPath> = self.done.changed.iter().collect();
+        for Seen { task, .. } in deletes.iter().filter(|seen| !changed.contains(&seen.task.path)) {
             if progress(self.root, self.content, task)? != Progress::Done {
                 return Err(Stop::NotAsWritten(task.path.clone()));
             }
@@ -292,49 +271,21 @@ impl<'a, C: Content> Files<'a, C> {
     }
 }
 
-fn sync_all<E>(written: &[Written<'_>]) -> Result<(), Stop<E>> {
-    for file in written {
-        file.temporary.sync().map_err(|source| beneath::Error::Io {
-            action: "sync",
-            path: file.task.path.to_string(),
-            source,
-        })?;
-    }
-    Ok(())
-}
-
-/// Reads a placed file back and compares it with what was meant to be written.
-fn check<E>(file: &Written<'_>, folder: &Folder) -> Result<(), Stop<E>> {
-    let name = name(file.task.path.as_bytes());
-    let bytes = match folder.node(name)? {
-        Node::Link(_) => folder.read_link(name)?,
-        Node::File(_) => folder.read(name)?.1,
-        _ => return Err(Stop::NotAsWritten(file.task.path.clone())),
-    };
-    if blake3::hash(&bytes) == file.digest { Ok(()) } else { Err(Stop::NotAsWritten(file.task.path.clone())) }
-}
-
-/// Removes a folder that holds nothing but empty folders; where there is a file, everything from there up stays.
-fn remove_folders(root: &Root, path: &[u8]) -> Result<(), beneath::Error> {
-    if let Some(folder) = root.folder(path)? {
-        for name in folder.names()? {
-            if folder.node(&name)? == Node::Folder {
-                remove_folders(root, &[path, b"/", &name].concat())?;
-            }
-        }
-    }
-    match root.folder_of(path)? {
-        Some(above) => above.remove_empty(name(path)).map(|_| ()),
-        None => Ok(()),
+fn sync_folder(root: &Root, path: &[u8]) -> Result<(), beneath::Error> {
+    match root.folder(path) {
+        Ok(Some(folder)) => folder.sync(),
+        // gone since, with everything in it: its parent's sync says so
+        Ok(None) | Err(beneath::Error::Blocked { .. }) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
 /// Removes what a killed restore left beside the places of `tasks`. What a snapshot holds under such a name stays.
 pub(super) fn remove_temporaries(root: &Root, tasks: &[Task]) -> Result<usize, beneath::Error> {
     let held: BTreeSet<&[u8]> = tasks.iter().map(|task| task.path.as_bytes()).collect();
-    let folders: BTreeMap<&[u8], ()> = tasks.iter().map(|task| (parent(task.path.as_bytes()), ())).collect();
+    let folders: BTreeSet<&[u8]> = tasks.iter().map(|task| parent(task.path.as_bytes())).collect();
     let mut removed = 0;
-    for path in folders.into_keys() {
+    for path in folders {
         let folder = match root.folder(path) {
             Ok(Some(folder)) => folder,
             Ok(None) | Err(beneath::Error::Blocked { .. }) => continue,
