@@ -8,7 +8,11 @@
 //! ours, durable; the seeds' (`git add -A && git commit && git tag -a`, not durable); git with a private index.
 //! Their order changes from round to round. Read the ratios of the medians, not the times.
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints, and may stop at any fault")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a program that prints, and may stop at any fault"
+)]
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,7 +33,10 @@ fn main() {
     if sizes.is_empty() {
         sizes = vec![1_000, 10_000, 50_000];
     }
-    println!("{:>7}  {:10} {:>9} {:>9} {:>9}   {:>12} {:>12}", "files", "", "ours ms", "seeds ms", "index ms", "seeds / ours", "index / ours");
+    println!(
+        "{:>7}  {:10} {:>9} {:>9} {:>9}   {:>12} {:>12}",
+        "files", "", "ours ms", "seeds ms", "index ms", "seeds / ours", "index / ours"
+    );
     for files in sizes {
         compare(files, rounds);
     }
@@ -92,7 +99,11 @@ fn report(files: usize, what: &str, mut times: [Vec<f64>; 3]) {
         times[times.len() / 2]
     });
     let [ours, seeds, index] = medians;
-    println!("{files:>7}  {what:10} {ours:>9.1} {seeds:>9.1} {index:>9.1}   {:>11.1}x {:>11.1}x", seeds / ours, index / ours);
+    println!(
+        "{files:>7}  {what:10} {ours:>9.1} {seeds:>9.1} {index:>9.1}   {:>11.1}x {:>11.1}x",
+        seeds / ours,
+        index / ours
+    );
 }
 
 /// A repository with nine files a folder, three levels deep.
@@ -125,7 +136,8 @@ fn change(root: &Path, files: usize, round: usize) {
         }
     }
     for step in 0..2 {
-        fs::write(root.join(format!("part1/new-{round}-{step}.txt")), format!("new {round} {step}\n")).unwrap();
+        fs::write(root.join(format!("part1/new-{round}-{step}.txt")), format!("new {round} {step}\n"))
+            .unwrap();
     }
     let gone = (round * 37 + 5) % files;
     let _ = fs::remove_file(path_of(root, gone));
@@ -162,7 +174,14 @@ fn private_index(root: &Path, number: usize) {
 
 fn git(root: &Path, args: &[&str], variables: &[(&str, OsString)]) -> String {
     let mut command = Command::new("git");
-    command.current_dir(root).args(["-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0"]);
+    command.current_dir(root).args([
+        "-c",
+        "user.name=bench",
+        "-c",
+        "user.email=bench@localhost",
+        "-c",
+        "gc.auto=0",
+    ]);
     command.envs(variables.iter().map(|(name, value)| (name, value))).args(args).stdin(Stdio::null());
     let output = command.output().unwrap();
     assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -23,14 +23,44 @@ impl Random {
 }
 
 const NAMES: [&str; 16] = [
-    "a", "b.txt", "c.log", "d", "e.tmp", "keep.log", "sp ace", "x.bin", "build", "src", "déjà", "Z", "a.b", "a-b", "lib",
+    "a",
+    "b.txt",
+    "c.log",
+    "d",
+    "e.tmp",
+    "keep.log",
+    "sp ace",
+    "x.bin",
+    "build",
+    "src",
+    "déjà",
+    "Z",
+    "a.b",
+    "a-b",
+    "lib",
     "new\nline",
 ];
-const CONTENTS: [&str; 8] = ["", "one\n", "two\r\nlines\r\n", "mixed\r\nends\n", "$Id$\n", "bin\0ary\r\n", "x", "long "];
-const IGNORES: [&str; 9] =
-    ["*.log\n", "build/\n", "*.tmp\n!keep.log\n", "/a\n", "src/**\n!src/b.txt\n", "d\n", "", "*\n!*/\n!*.txt\n", "\\#x\nlib\n"];
-const ATTRIBUTES: [&str; 6] =
-    ["* text=auto\n", "*.txt text eol=crlf\n", "*.txt ident\n", "*.bin -text\n", "", "*.txt working-tree-encoding=latin1\n"];
+const CONTENTS: [&str; 8] =
+    ["", "one\n", "two\r\nlines\r\n", "mixed\r\nends\n", "$Id$\n", "bin\0ary\r\n", "x", "long "];
+const IGNORES: [&str; 9] = [
+    "*.log\n",
+    "build/\n",
+    "*.tmp\n!keep.log\n",
+    "/a\n",
+    "src/**\n!src/b.txt\n",
+    "d\n",
+    "",
+    "*\n!*/\n!*.txt\n",
+    "\\#x\nlib\n",
+];
+const ATTRIBUTES: [&str; 6] = [
+    "* text=auto\n",
+    "*.txt text eol=crlf\n",
+    "*.txt ident\n",
+    "*.bin -text\n",
+    "",
+    "*.txt working-tree-encoding=latin1\n",
+];
 
 fn random_path(random: &mut Random, root: &Path) -> PathBuf {
     let mut path = root.to_owned();
@@ -145,7 +175,9 @@ fn every_step_of_random_histories_gives_the_tree_of_git() {
     let seeds = std::env::var("STAGEPOST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(12);
     std::thread::scope(|scope| {
         for half in 0..2 {
-            scope.spawn(move || (1..=seeds).filter(|seed| seed % 2 == half).for_each(|seed| history(seed, 20)));
+            scope.spawn(move || {
+                (1..=seeds).filter(|seed| seed % 2 == half).for_each(|seed| history(seed, 20))
+            });
         }
     });
 }

@@ -159,7 +159,8 @@ impl<'a> Stage<'a> {
             return Err(Failure::new(Code::Failed, "the notes are not where the demo looks for them"));
         };
         bytes[at - 1] ^= 1;
-        fs::write(&path, bytes).map_err(failed)
+        fs::write(&path, bytes).map_err(failed)?;
+        self.tell(format!("{DIM}(store.db: bit 0 of byte {} is changed){DIM:#}", at - 1))
     }
 
     /// Ends the story; the project goes unless it is to be kept.

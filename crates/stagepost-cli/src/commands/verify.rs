@@ -71,8 +71,11 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
         } else {
             "everything that is not named above can still be read"
         };
-        let count = ui::count(verified.damage.len(), "thing");
-        return Err(Failure::new(Code::Integrity, format!("{count} in the store not as written")).hint(hint));
+        let what = match verified.damage.len() {
+            1 => "one thing in the store is not as it was written".to_owned(),
+            many => format!("{many} things in the store are not as they were written"),
+        };
+        return Err(Failure::new(Code::Integrity, what).hint(hint));
     }
     if app.ui.form == Form::Quiet {
         return Ok(());

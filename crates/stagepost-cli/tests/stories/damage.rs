@@ -44,7 +44,7 @@ fn one_altered_byte_of_a_payload_is_named() {
     fs::write(&path, bytes).unwrap();
 
     let verified = project.run(&["verify"]);
-    verified.fails(5, &["not as written", "can still be read"]);
+    verified.fails(5, &["not as it was written", "can still be read"]);
     assert!(
         verified.out.contains(&format!("run adhoc, checkpoint {}, artifact notes", ids[1])),
         "{}",
