@@ -10,3 +10,8 @@ pub mod snapshot;
 pub mod store;
 
 pub mod project;
+
+/// Has the blocks of the README that are Rust compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
