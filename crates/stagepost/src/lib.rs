@@ -1,3 +1,4 @@
 //! Checkpoints for AI-agent work.
 
 pub mod model;
+pub mod reply;

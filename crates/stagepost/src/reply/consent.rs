@@ -1,0 +1,165 @@
+//! When an answer is a consent: every word must be accounted for.
+//!
+//! A consent holds at least one word of approval, and every other word decides nothing or only repeats the
+//! question. A negator, contrast, condition, hedge, number or question anywhere ends it, and so does a single
+//! word that nobody can account for. There is no score: nothing outweighs a "but".
+
+use super::echo::Echo;
+use super::lexicon::{Classes, Lexicon};
+use super::normalise::Gap;
+use super::question::Risk;
+use super::units::{Token, Unit};
+
+/// Answers longer than this are read by people.
+const MOST_UNITS: usize = 60;
+
+/// What ends a consent even where the question used the same word.
+const NEVER: Classes = Classes::NO
+    .or(Classes::NOT)
+    .or(Classes::BAD)
+    .or(Classes::STOP)
+    .or(Classes::LATER)
+    .or(Classes::DECLINE)
+    .or(Classes::BACK)
+    .or(Classes::MORE)
+    .or(Classes::ASK)
+    .or(Classes::CONTRAST)
+    .or(Classes::COND)
+    .or(Classes::NUM)
+    .or(Classes::ORDINAL);
+
+/// What ends a consent unless the question named the same act.
+const UNLESS_ASKED: Classes = Classes::CHANGE.or(Classes::TELL);
+
+/// What decides nothing.
+const NOTHING: Classes = Classes::FILL.or(Classes::WHO).or(Classes::AUX).or(Classes::CLOSE);
+
+/// Why an answer is no consent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Obstacle<'a> {
+    /// A word that reserves, refuses or asks, with the class it belongs to.
+    Reserve(&'a str, &'static str),
+    /// A word that nothing accounts for.
+    Unknown(&'a str),
+    /// It is put as a question.
+    Question,
+    /// Nothing in it approves.
+    NoApproval,
+    /// It is too long to be only a consent.
+    Long,
+}
+
+/// Returns the word of approval if every word agrees, else the first obstacle.
+pub(super) fn consent<'a>(
+    tokens: &[Token<'a>],
+    units: &[Unit<'a>],
+    echo: &Echo<'_>,
+    lexicon: &Lexicon,
+    risk: Risk,
+) -> Result<&'a str, Obstacle<'a>> {
+    if units.len() > MOST_UNITS {
+        return Err(Obstacle::Long);
+    }
+    if is_question(units) {
+        return Err(Obstacle::Question);
+    }
+    let approval = (0..units.len()).find(|&at| approves(units, at, echo)).map(|at| units[at].text);
+    for unit in units {
+        account(tokens, unit, echo, approval.is_some().then_some(lexicon), risk)?;
+    }
+    approval.ok_or(Obstacle::NoApproval)
+}
+
+/// Whether anything is put as a question: a question mark, or an auxiliary before its subject.
+pub(super) fn is_question(units: &[Unit<'_>]) -> bool {
+    units.iter().any(|unit| unit.after == Gap::Question) || units.windows(2).enumerate().any(|(at, pair)| {
+        let subject_before = at > 0 && units[at - 1].is(Classes::WHO) && units[at - 1].after == Gap::None;
+        inverts(&pair[0], &pair[1]) && !subject_before
+    })
+}
+
+fn inverts(first: &Unit<'_>, second: &Unit<'_>) -> bool {
+    first.is(Classes::AUX) && first.len == 1 && first.after == Gap::None && second.is(Classes::WHO)
+}
+
+/// Whether the unit at `at` approves of what was asked.
+fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
+    let unit = &units[at];
+    if unit.is(Classes::YES) {
+        return true;
+    }
+    if unit.is(Classes::ALONE) && (units.len() == 1 || echo.contains(unit.text)) {
+        return true;
+    }
+    // "Anything else?" "Great, thanks." is no yes.
+    !echo.closing && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && !about_oneself(units, at)))
+}
+
+/// "I am right", "I have a good idea": praise of oneself or one's own is no approval.
+fn about_oneself(units: &[Unit<'_>], at: usize) -> bool {
+    let before = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
+    let mut subjects = before.filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
+    subjects.next().is_some_and(|unit| matches!(unit.text, "i" | "we"))
+}
+
+/// Checks that one unit decides nothing against a consent.
+fn account<'a>(
+    tokens: &[Token<'a>],
+    unit: &Unit<'a>,
+    echo: &Echo<'_>,
+    spelling: Option<&Lexicon>,
+    risk: Risk,
+) -> Result<(), Obstacle<'a>> {
+    let hedges = if risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
+    let never = NEVER.or(hedges);
+    if unit.is(never) {
+        return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(never)));
+    }
+    let words = &tokens[unit.first..unit.first + unit.len];
+    let repeated = || !echo.alternatives && words.iter().all(|word| echo.repeats(word));
+    if unit.is(UNLESS_ASKED) {
+        return repeated().then_some(()).ok_or(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
+    }
+    let agrees = unit.is(NOTHING.or(Classes::APPROVAL).or(Classes::WANT)) || unit.classes.any(hedged(risk));
+    let act = unit.is(Classes::VERB) && !echo.asked;
+    let misspelled = || spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon));
+    (agrees || act || repeated() || misspelled()).then_some(()).ok_or(Obstacle::Unknown(unit.text))
+}
+
+fn hedged(risk: Risk) -> Classes {
+    if risk == Risk::Low { Classes::HEDGE } else { Classes::default() }
+}
+
+/// Whether a word is a longer word of approval with one slip: a letter dropped or doubled inside, or two swapped.
+///
+/// Other endings and other letters are not forgiven: "correcto" and "perfekt" are other languages' words.
+fn misspells_approval(word: &str, lexicon: &Lexicon) -> bool {
+    word.len() >= 5 && word.is_ascii() && lexicon.approvals().iter().any(|right| one_slip(word, right))
+}
+
+fn one_slip(word: &str, right: &str) -> bool {
+    let (short, long) = if word.len() < right.len() { (word, right) } else { (right, word) };
+    let same_ends = word.as_bytes()[0] == right.as_bytes()[0] && word.chars().last() == right.chars().last();
+    let start = short.bytes().zip(long.bytes()).take_while(|(a, b)| a == b).count();
+    let (short, long) = (&short.as_bytes()[start..], &long.as_bytes()[start..]);
+    match long.len() - short.len() {
+        0 => short.len() > 1 && short[0] == long[1] && short[1] == long[0] && short[2..] == long[2..],
+        1 => same_ends && !short.is_empty() && *short == long[1..],
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_forgiven_but_not_other_endings() {
+        assert!(one_slip("corectly", "correctly"));
+        assert!(one_slip("correclty", "correctly"));
+        assert!(one_slip("exacctly", "exactly"));
+        assert!(!one_slip("correcto", "correct"));
+        assert!(!one_slip("perfekt", "perfect"));
+        assert!(!one_slip("incorrect", "correct"));
+    }
+}

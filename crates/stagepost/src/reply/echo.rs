@@ -1,0 +1,78 @@
+//! What the question said: an answer that only repeats it adds nothing.
+
+use super::lexicon::{Classes, Lexicon};
+use super::normalise::Folded;
+use super::question::Question;
+use super::units::{Token, tokens, units};
+
+/// The words of a question, ready to be compared with those of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Echo<'q> {
+    stems: Vec<&'q str>,
+    same: u32,
+    /// Whether the words that were asked are known.
+    pub(super) asked: bool,
+    /// Whether it offers further help ("anything else?"): praise and thanks then mean no.
+    pub(super) closing: bool,
+    /// Whether it names alternatives: repeating one of them chooses it, which is more than a yes.
+    pub(super) alternatives: bool,
+}
+
+/// Questions longer than this are not compared in full; the rest could only make a consent easier.
+const MOST_WORDS: usize = 400;
+
+impl<'q> Echo<'q> {
+    /// Reads the words of a question.
+    pub(super) fn new(folded: &'q Folded, asked: bool, lexicon: &'static Lexicon) -> Self {
+        let mut tokens = tokens(folded, lexicon);
+        tokens.truncate(MOST_WORDS);
+        let units = units(&tokens);
+        let content = |token: &&Token<'q>| !is_grammar(token);
+        Self {
+            stems: tokens.iter().filter(content).map(|token| stem(token.text)).collect(),
+            same: tokens.iter().filter_map(|token| token.entry).fold(0, |bits, entry| bits | entry.same),
+            asked,
+            closing: units.iter().any(|unit| unit.is(Classes::CLOSING)) || is_closing(&tokens),
+            alternatives: tokens.iter().any(|token| token.text == "or"),
+        }
+    }
+
+    /// Folds what a question says, its own words and those of its kind.
+    pub(super) fn folded(question: &Question<'_>) -> Folded {
+        match (question.text, question.kind.own_words()) {
+            (Some(text), "") => Folded::new(text),
+            (text, own) => Folded::new(&format!("{} {own}", text.unwrap_or_default())),
+        }
+    }
+
+    /// Whether an answer's word repeats the question, in its own or another word for the same.
+    pub(super) fn repeats(&self, token: &Token<'_>) -> bool {
+        let same = token.entry.map_or(0, |entry| entry.same);
+        same & self.same != 0 || self.stems.contains(&stem(token.text))
+    }
+
+    /// Whether an answer's word stands in the question itself.
+    pub(super) fn contains(&self, word: &str) -> bool {
+        self.stems.contains(&stem(word))
+    }
+}
+
+fn is_grammar(token: &Token<'_>) -> bool {
+    let grammar = Classes::FILL.or(Classes::WHO).or(Classes::AUX);
+    token.entry.is_some_and(|entry| entry.classes.any(grammar) && entry.same == 0 && !entry.classes.any(Classes::VERB))
+}
+
+/// A phrase such as "anything else" may be hidden in a longer unit; the single word still tells.
+fn is_closing(tokens: &[Token<'_>]) -> bool {
+    tokens.iter().any(|token| token.entry.is_some_and(|entry| entry.classes.any(Classes::CLOSING)))
+}
+
+/// Cuts the commonest endings off, so that "playing" repeats "play".
+pub(super) fn stem(word: &str) -> &str {
+    for ending in ["ations", "ation", "ings", "ing", "ed", "es", "s", "e"] {
+        if let Some(rest) = word.strip_suffix(ending).filter(|rest| rest.len() >= 3) {
+            return rest;
+        }
+    }
+    word
+}

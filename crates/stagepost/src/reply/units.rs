@@ -1,0 +1,171 @@
+//! Words joined into units: the longest phrases the language knows, with what they do and what negates them.
+
+use super::lexicon::{Classes, Entry, Lexicon};
+use super::normalise::{Folded, Gap};
+
+/// One word of a reply, contractions spelled out.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token<'a> {
+    /// The word as the lexicon spells it, or as it was typed.
+    pub(super) text: &'a str,
+    pub(super) entry: Option<&'static Entry>,
+    /// Where it begins in the original text.
+    pub(super) source: usize,
+    pub(super) after: Gap,
+}
+
+/// One or several words that do one thing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unit<'a> {
+    /// The first word.
+    pub(super) text: &'a str,
+    pub(super) first: usize,
+    pub(super) len: usize,
+    pub(super) classes: Classes,
+    pub(super) value: Option<i32>,
+    pub(super) after: Gap,
+    /// Whether a negator reaches it.
+    pub(super) negated: bool,
+}
+
+impl Unit<'_> {
+    pub(super) fn is(&self, classes: Classes) -> bool {
+        self.classes.any(classes)
+    }
+
+    /// Whether it is of these classes and not negated.
+    pub(super) fn says(&self, classes: Classes) -> bool {
+        self.is(classes) && !self.negated
+    }
+}
+
+/// Cuts folded text into tokens of a language.
+pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<Token<'a>> {
+    let mut tokens = Vec::with_capacity(folded.spans.len() + 4);
+    for span in &folded.spans {
+        let (word, source) = (folded.word(span), span.source as usize);
+        let mut push = |text: &'a str, after| {
+            let entry = lexicon.get(text);
+            let text = entry.map_or(text, |entry| entry.word);
+            tokens.push(Token { text, entry, source, after });
+        };
+        match (lexicon.get(word), word.find('\'')) {
+            (Some(entry), _) if !entry.short.is_empty() => spell_out(&entry.short, span.after, push),
+            (None, Some(at)) => spell_out(&[&word[..at], &word[at..]], span.after, push),
+            _ => push(word, span.after),
+        }
+    }
+    tokens
+}
+
+fn spell_out<'a>(words: &[&'a str], after: Gap, mut push: impl FnMut(&'a str, Gap)) {
+    for (index, word) in words.iter().enumerate() {
+        push(word, if index + 1 == words.len() { after } else { Gap::None });
+    }
+}
+
+/// Joins tokens into units and marks what is negated.
+pub(super) fn units<'a>(tokens: &[Token<'a>]) -> Vec<Unit<'a>> {
+    let mut units: Vec<Unit<'a>> = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while at < tokens.len() {
+        let unit = unit_at(tokens, at);
+        at += unit.len;
+        units.push(unit);
+    }
+    settle(&mut units, tokens);
+    negate(&mut units);
+    units
+}
+
+fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
+    let token = tokens[at];
+    let single = Unit {
+        text: token.text,
+        first: at,
+        len: 1,
+        classes: token.entry.map_or(Classes::default(), |entry| entry.classes),
+        value: token.entry.and_then(|entry| entry.value),
+        after: token.after,
+        negated: false,
+    };
+    if token.text.starts_with(|first: char| first.is_ascii_digit()) && !single.is(Classes::ORDINAL) {
+        return numeral(single);
+    }
+    let phrases = token.entry.map_or(&[][..], |entry| &entry.phrases);
+    for phrase in phrases {
+        let end = at + 1 + phrase.rest.len();
+        if end <= tokens.len() && holds(&tokens[at..end], &phrase.rest) {
+            let after = tokens[end - 1].after;
+            return Unit { len: end - at, classes: phrase.classes, value: None, after, ..single };
+        }
+    }
+    single
+}
+
+/// Whether the tokens after the first are these words, with nothing but spaces between.
+fn holds(tokens: &[Token<'_>], rest: &[&str]) -> bool {
+    tokens.windows(2).zip(rest).all(|(pair, word)| pair[0].after == Gap::None && pair[1].text == *word)
+}
+
+fn numeral(unit: Unit<'_>) -> Unit<'_> {
+    let digits = unit.text.len() - unit.text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let rest = &unit.text[digits..];
+    let value = unit.text[..digits].parse().ok().filter(|_| rest.is_empty() || is_ordinal_ending(rest));
+    let classes = if is_ordinal_ending(rest) { Classes::ORDINAL } else { Classes::NUM };
+    Unit { classes, value, ..unit }
+}
+
+fn is_ordinal_ending(rest: &str) -> bool {
+    ["st", "nd", "rd", "th"].contains(&rest)
+}
+
+/// Settles what depends on neighbours: "one" as a thing, "no." before a number, short answers at a clause's end.
+fn settle(units: &mut [Unit<'_>], tokens: &[Token<'_>]) {
+    for at in 0..units.len() {
+        let next = units.get(at + 1).copied();
+        let unit = units[at];
+        if unit.is(Classes::TAIL) {
+            let ends = unit.after != Gap::None || next.is_none_or(|next| is_courtesy(next.text));
+            units[at].classes = match ends {
+                true => Classes::YES,
+                false => unit.classes.without(Classes::TAIL).or(Classes::FILL),
+            };
+        }
+        if unit.text == "one" && unit.len == 1 && at > 0 && makes_a_thing(&units[at - 1]) {
+            units[at].classes = Classes::FILL;
+            units[at].value = None;
+        }
+        let numbered = next.is_some_and(|next| next.is(Classes::NUM) && next.value.is_some());
+        if unit.text == "no" && unit.len == 1 && numbered && abbreviated(&tokens[unit.first]) {
+            units[at].classes = Classes::OPTION;
+        }
+    }
+}
+
+/// "no. 4" and "no.4" number something; "no, 4" and "no 4" refuse.
+fn abbreviated(token: &Token<'_>) -> bool {
+    token.after == Gap::Stop
+}
+
+/// Whether "one" after this unit is a thing ("the coastal one") rather than a number ("option one").
+fn makes_a_thing(before: &Unit<'_>) -> bool {
+    let unknown = before.classes == Classes::default();
+    let making = Classes::DET.or(Classes::MORE).or(Classes::ORDINAL).or(Classes::GOOD).or(Classes::CHANGE);
+    before.after == Gap::None && !before.is(Classes::OPTION) && (unknown || before.is(making))
+}
+
+pub(super) fn is_courtesy(word: &str) -> bool {
+    matches!(word, "please" | "pls" | "plz" | "thanks" | "thank" | "thx" | "indeed" | "sir")
+}
+
+/// A negator reaches to the end of its clause; a refusal that is cut off by a stop negates nothing.
+fn negate(units: &mut [Unit<'_>]) {
+    let mut negating = false;
+    for unit in units {
+        let turns = unit.is(Classes::CONTRAST.or(Classes::COND));
+        unit.negated = negating && !turns && !unit.is(Classes::NOT.or(Classes::NO));
+        negating = (negating && !turns) || unit.is(Classes::NOT.or(Classes::NO));
+        negating &= unit.after == Gap::None;
+    }
+}
