@@ -1,2 +1,279 @@
-use super::answer::Reply; use super::lexicon::Lexicon; use super::meaning::Answer; use super::question::Question;
-pub(super) fn choose(_a:&Answer<'_,'_>, _q:&Question<'_>, _l:&'static Lexicon)->Option<Reply>{None}
+//! Which option an answer takes: by name, part of a name, description, number, position or letter.
+//!
+//! Asking back is always allowed, a wrong choice never: what is negated, asked about, hedged or named beside
+//! another option is not taken.
+
+use super::answer::{Action, Reply};
+use super::lexicon::{Classes, Lexicon};
+use super::meaning::Answer;
+use super::normalise::Gap;
+use super::options::{Hit, Options};
+use super::question::{Choice, Question};
+use super::units::{Token, Unit};
+
+/// Longer answers are not searched for options.
+const MOST_TOKENS: usize = 200;
+
+/// Reads a choice; `None` where the answer names no option and means something else.
+pub(super) fn choose(answer: &Answer<'_, '_>, question: &Question<'_>, lexicon: &'static Lexicon) -> Option<Reply> {
+    if question.options.is_empty() || answer.tokens.len() > MOST_TOKENS {
+        return None;
+    }
+    let options = Options::new(question.options, lexicon, answer.echo);
+    let hits = options.hits(answer.tokens);
+    let choice = Choosing { answer, choices: question.options, hits: &hits, multiple: question.multiple };
+    choice.read()
+}
+
+/// An answer beside the options it may name.
+struct Choosing<'c, 'a, 'q> {
+    answer: &'c Answer<'a, 'q>,
+    choices: &'c [Choice],
+    hits: &'c [Option<Hit>],
+    multiple: bool,
+}
+
+/// How an option that was named stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stance {
+    Taken,
+    Declined,
+    Asked,
+}
+
+impl Choosing<'_, '_, '_> {
+    fn read(&self) -> Option<Reply> {
+        if self.leaves() {
+            return None;
+        }
+        let named = self.leading();
+        let stances: Vec<Stance> = named.iter().map(|&index| self.stance(index)).collect();
+        let with = |wanted: Stance| {
+            let fits = named.iter().zip(&stances).filter(move |(_, stance)| **stance == wanted);
+            fits.map(|(index, _)| *index).collect::<Vec<_>>()
+        };
+        let declined: Vec<usize> = (0..self.hits.len()).filter(|&index| self.declines(index)).collect();
+        match (with(Stance::Taken), self.positions()) {
+            (taken, _) if self.says_all() => Some(self.all_but(&taken, &declined)),
+            (taken, Some(positions)) if taken.is_empty() || taken == positions => Some(self.take(positions, "its position")),
+            (taken, None) if !taken.is_empty() => Some(self.take(taken, "its name")),
+            (taken, Some(positions)) => Some(self.ask(&[taken, positions].concat(), "a name and a number disagree")),
+            (_, None) => self.nothing_taken(&with(Stance::Asked), &declined),
+        }
+    }
+
+    /// Whether the answer goes back or cancels, in words that name no option.
+    fn leaves(&self) -> bool {
+        let leaving = |unit: &&Unit<'_>| unit.says(Classes::BACK.or(Classes::STOP)) && !self.is_named(unit.first);
+        self.answer.units.iter().any(|unit| leaving(&unit)) && !self.hits.iter().flatten().any(|hit| hit.whole)
+    }
+
+    fn nothing_taken(&self, asked: &[usize], declined: &[usize]) -> Option<Reply> {
+        if self.says(Classes::OTHERS.or(Classes::MORE)) || self.says(Classes::NONE) {
+            return None;
+        }
+        if !asked.is_empty() {
+            return Some(self.ask(asked, "an option is asked about or named with doubt, not taken"));
+        }
+        let every: Vec<usize> = (0..self.choices.len()).collect();
+        if self.says(Classes::ANY) && declined.is_empty() {
+            return Some(self.ask(&every, "no option is preferred"));
+        }
+        let left: Vec<usize> = every.into_iter().filter(|index| !declined.contains(index)).collect();
+        (!declined.is_empty()).then(|| self.ask(&left, "it says only which option is not wanted"))
+    }
+
+    /// The options that are named most strongly, with a clear lead over the others.
+    fn leading(&self) -> Vec<usize> {
+        let score = |index: usize| self.hits[index].filter(|_| !self.declines(index)).map_or(0.0, |hit| hit.score);
+        let best = (0..self.hits.len()).map(score).fold(0.0, f32::max);
+        let close = |index: &usize| best > 0.0 && score(*index) >= best * 0.6;
+        let apart = |index: &usize| self.multiple && self.hits[*index].is_some_and(|hit| self.is_own(*index, &hit));
+        (0..self.hits.len()).filter(|index| !self.declines(*index)).filter(|index| close(index) || apart(index)).collect()
+    }
+
+    /// Whether an option is named by words that name no other.
+    fn is_own(&self, index: usize, hit: &Hit) -> bool {
+        let others = self.hits.iter().enumerate().filter(|(other, _)| *other != index).filter_map(|(_, hit)| hit.as_ref());
+        !others.into_iter().any(|other| other.tokens.0 <= hit.tokens.1 && hit.tokens.0 <= other.tokens.1)
+    }
+
+    fn take(&self, taken: Vec<usize>, by: &str) -> Reply {
+        if taken.len() > 1 && !(self.multiple && !self.answer.tokens.iter().any(|token| token.text == "or")) {
+            return self.ask(&taken, "it names more than one option");
+        }
+        let label = |index: &usize| self.choices[*index].label.as_str();
+        let labels: Vec<&str> = taken.iter().map(label).collect();
+        let sure = if by == "its position" { 0.95 } else { self.hits[taken[0]].map_or(0.6, |hit| if hit.whole { 0.97 } else { 0.85 }) };
+        let mut reply = Reply::new(Action::Select, sure, format!("`{}` is taken by {by}", labels.join("`, `")));
+        reply.details.option_ids = taken.iter().map(|&index| self.choices[index].id.clone()).collect();
+        reply
+    }
+
+    fn ask(&self, could_mean: &[usize], because: &str) -> Reply {
+        let mut indexes = could_mean.to_vec();
+        indexes.sort_unstable();
+        indexes.dedup();
+        Reply::clarify(because, indexes.iter().map(|&index| self.choices[index].id.clone()).collect())
+    }
+
+    fn all_but(&self, taken: &[usize], declined: &[usize]) -> Reply {
+        let left: Vec<usize> = (0..self.choices.len()).filter(|index| !declined.contains(index)).collect();
+        let fits = taken.is_empty() || taken.len() == left.len();
+        if fits { self.take(left, "being among all") } else { self.ask(taken, "it says all, and names some") }
+    }
+
+    /// "All of them", "both": with nothing beside it that names or means something else.
+    fn says_all(&self) -> bool {
+        let both = |unit: &Unit<'_>| unit.text != "both" || self.choices.len() == 2;
+        let all = |unit: &&Unit<'_>| unit.says(Classes::ALL) && both(unit) && !self.is_named(unit.first);
+        let fits = |unit: &Unit<'_>| !unit.is(Classes::CLOSE.or(Classes::NOT).or(Classes::NO)) || self.is_averse(unit.first);
+        self.answer.units.iter().any(|unit| all(&unit)) && self.answer.units.iter().all(fits) && self.is_plain()
+    }
+
+    fn says(&self, classes: Classes) -> bool {
+        self.answer.units.iter().any(|unit| unit.is(classes) && !self.is_named(unit.first))
+    }
+
+    /// Whether a token belongs to an option's name.
+    fn is_named(&self, token: usize) -> bool {
+        self.hits.iter().flatten().any(|hit| (hit.tokens.0..=hit.tokens.1).contains(&token))
+    }
+
+    fn unit_of(&self, token: usize) -> &Unit<'_> {
+        let at = self.answer.units.partition_point(|unit| unit.first + unit.len <= token);
+        &self.answer.units[at]
+    }
+
+    fn declines(&self, index: usize) -> bool {
+        self.hits[index].is_some_and(|hit| self.stance(index) == Stance::Declined && hit.score > 0.0)
+    }
+
+    fn stance(&self, index: usize) -> Stance {
+        let Some(hit) = self.hits[index] else { return Stance::Asked };
+        let clause = self.clause(hit.tokens);
+        let outside = |classes: Classes| {
+            clause.clone().any(|at| !self.is_named(at) && self.unit_of(at).first == at && self.unit_of(at).says(classes))
+        };
+        if self.is_averse(hit.tokens.0) || outside(Classes::BAD) {
+            return Stance::Declined;
+        }
+        let before = clause.start..hit.tokens.0;
+        let others = before.clone().any(|at| self.unit_of(at).is(Classes::OTHERS) && !self.is_named(at));
+        let asked = self.asks(before) && !self.approved_elsewhere(&clause);
+        let doubted = clause.clone().any(|at| !self.is_named(at) && is_doubt(self.answer.tokens[at].text));
+        if others || asked || doubted { Stance::Asked } else { Stance::Taken }
+    }
+
+    /// Whether a negator or "rather than" reaches a token.
+    fn is_averse(&self, token: usize) -> bool {
+        let unit = self.unit_of(token);
+        let before = self.answer.units.iter().take_while(|other| other.first < unit.first);
+        let mut averse = false;
+        for other in before {
+            averse |= other.is(Classes::AVERSE.or(Classes::NONE)) && !self.is_named(other.first);
+            averse &= other.after == Gap::None && !matches!(other.text, "but" | "just");
+        }
+        averse || (unit.negated && !self.negator_is_named(token))
+    }
+
+    /// A negator within an option's own name negates nothing.
+    fn negator_is_named(&self, token: usize) -> bool {
+        let before = self.answer.units.iter().take_while(|unit| unit.first < token);
+        before.filter(|unit| unit.is(Classes::NOT.or(Classes::NO))).last().is_some_and(|unit| self.is_named(unit.first))
+    }
+
+    /// The tokens of the clause around a name.
+    fn clause(&self, (first, last): (usize, usize)) -> std::ops::Range<usize> {
+        let tokens = self.answer.tokens;
+        let start = tokens[..first].iter().rposition(|token| token.after != Gap::None).map_or(0, |at| at + 1);
+        let end = tokens[last..].iter().position(|token| token.after != Gap::None);
+        start..end.map_or(tokens.len(), |at| last + at + 1)
+    }
+
+    /// Whether the words before a name ask about it ("is …", "how long is …"), rather than for it ("how about …").
+    fn asks(&self, before: std::ops::Range<usize>) -> bool {
+        let words = &self.answer.tokens[before];
+        let about = words.windows(2).any(|pair| matches!(pair[0].text, "how" | "what") && pair[1].text == "about");
+        let asking = |token: &Token<'_>| token.entry.is_some_and(|entry| entry.classes.any(Classes::ASK));
+        let first = words.iter().find(|token| !matches!(token.text, "and" | "so" | "ok" | "okay" | "oh" | "well"));
+        let inverted = first.is_some_and(|token| matches!(token.text, "is" | "are" | "does" | "do" | "did" | "was" | "has"));
+        !about && (words.iter().any(asking) || inverted)
+    }
+
+    fn approved_elsewhere(&self, clause: &std::ops::Range<usize>) -> bool {
+        let approves = |unit: &&Unit<'_>| unit.says(Classes::APPROVAL) && !clause.contains(&unit.first);
+        self.answer.units.iter().any(|unit| approves(&unit) && !self.is_named(unit.first))
+    }
+
+    /// The options taken by number, ordinal or letter.
+    fn positions(&self) -> Option<Vec<usize>> {
+        let plain = self.is_plain();
+        let mut found = Vec::new();
+        for (at, unit) in self.answer.units.iter().enumerate() {
+            let index = self.position(at, unit, plain).filter(|_| !self.is_averse(unit.first));
+            found.extend(index.filter(|index| *index < self.choices.len()));
+        }
+        found.sort_unstable();
+        found.dedup();
+        (!found.is_empty() && !self.asks(0..self.answer.tokens.len().min(1))).then_some(found)
+    }
+
+    fn position(&self, at: usize, unit: &Unit<'_>, plain: bool) -> Option<usize> {
+        let units = self.answer.units;
+        let before = at.checked_sub(1).map(|before| &units[before]);
+        let labelled = before.is_some_and(|before| before.is(Classes::OPTION) && before.after <= Gap::Stop);
+        let next = units.get(at + 1).filter(|_| unit.after == Gap::None);
+        let pointed = next.is_none_or(|next| next.is(Classes::OPTION) || matches!(next.text, "one" | "please" | "thanks" | "and" | "or" | "is" | "sounds" | "looks"));
+        if unit.is(Classes::ORDINAL) {
+            return (plain || pointed || labelled).then(|| self.from_value(unit.value?)).flatten();
+        }
+        if unit.is(Classes::NUM) && (labelled || (plain && !self.is_named(unit.first))) {
+            return self.from_value(unit.value?);
+        }
+        let alone = units.iter().all(|other| other.first == unit.first || is_courteous(other));
+        (labelled || (alone && plain)).then(|| letter(unit.text)).flatten()
+    }
+
+    fn from_value(&self, value: i32) -> Option<usize> {
+        let count = self.choices.len();
+        match value {
+            -1 => count.checked_sub(1),
+            0 => (count % 2 == 1).then_some(count / 2),
+            _ => usize::try_from(value - 1).ok(),
+        }
+    }
+
+    /// Whether every word belongs to choosing: nothing else is talked about, so a number is a position.
+    fn is_plain(&self) -> bool {
+        let choosing = Classes::APPROVAL
+            .or(Classes::FILL)
+            .or(Classes::WANT)
+            .or(Classes::WHO)
+            .or(Classes::AUX)
+            .or(Classes::OPTION)
+            .or(Classes::NUM)
+            .or(Classes::ORDINAL)
+            .or(Classes::ALL)
+            .or(Classes::GREET)
+            .or(Classes::AVERSE)
+            .or(Classes::DET);
+        let picks = |unit: &Unit<'_>| matches!(unit.text, "choose" | "pick" | "select" | "prefer" | "think" | "or" | "guess" | "opt");
+        let fits = |unit: &Unit<'_>| unit.is(choosing) || picks(unit) || self.is_named(unit.first) || letter(unit.text).is_some();
+        self.answer.units.iter().all(fits)
+    }
+}
+
+fn is_courteous(unit: &Unit<'_>) -> bool {
+    super::units::is_courtesy(unit.text) || unit.is(Classes::OPTION)
+}
+
+fn is_doubt(word: &str) -> bool {
+    matches!(word, "maybe" | "perhaps" | "possibly" | "might" | "unsure" | "if" | "unless" | "depends" | "like" | "similar")
+        && word != "like"
+}
+
+fn letter(word: &str) -> Option<usize> {
+    let [byte @ b'a'..=b'z'] = word.as_bytes() else { return None };
+    Some(usize::from(byte - b'a'))
+}

@@ -8,7 +8,7 @@ use super::echo::Echo;
 use super::lexicon::{Classes, Lexicon};
 use super::normalise::Gap;
 use super::question::Risk;
-use super::units::{Token, Unit};
+use super::units::{Token, Unit, is_courtesy};
 
 /// Answers longer than this are read by people.
 const MOST_UNITS: usize = 60;
@@ -41,6 +41,8 @@ pub(super) enum Obstacle<'a> {
     Reserve(&'a str, &'static str),
     /// A word that nothing accounts for.
     Unknown(&'a str),
+    /// It approves of one thing among several.
+    Partial(&'a str),
     /// It is put as a question.
     Question,
     /// Nothing in it approves.
@@ -64,10 +66,79 @@ pub(super) fn consent<'a>(
         return Err(Obstacle::Question);
     }
     let approval = (0..units.len()).find(|&at| approves(units, at, echo)).map(|at| units[at].text);
-    for unit in units {
-        account(tokens, unit, echo, approval.is_some().then_some(lexicon), risk)?;
+    let case = Case { tokens, units, echo, risk, spelling: approval.is_some().then_some(lexicon) };
+    for at in 0..units.len() {
+        case.account(at)?;
     }
     approval.ok_or(Obstacle::NoApproval)
+}
+
+/// What is known while the words are accounted for.
+struct Case<'c, 'a, 'q> {
+    tokens: &'c [Token<'a>],
+    units: &'c [Unit<'a>],
+    echo: &'c Echo<'q>,
+    risk: Risk,
+    /// Set once something approves: then a misspelled approval may stand beside it.
+    spelling: Option<&'c Lexicon>,
+}
+
+impl<'a> Case<'_, 'a, '_> {
+    /// Checks that one unit decides nothing against a consent.
+    fn account(&self, at: usize) -> Result<(), Obstacle<'a>> {
+        let unit = &self.units[at];
+        let hedges = if self.risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
+        let never = NEVER.or(hedges);
+        if unit.is(never) {
+            return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(never)));
+        }
+        if unit.is(UNLESS_ASKED) && !self.repeats(unit) {
+            return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
+        }
+        let nothing = NOTHING.or(Classes::APPROVAL).or(Classes::WANT).or(Classes::HEDGE);
+        let act = unit.is(Classes::VERB) && !self.echo.asked;
+        if unit.is(nothing) || act || self.is_known_object(at) || self.misspells(unit) {
+            return Ok(());
+        }
+        match self.repeats(unit) {
+            true if self.names_one_aspect(at) => Err(Obstacle::Partial(unit.text)),
+            true => Ok(()),
+            false => Err(Obstacle::Unknown(unit.text)),
+        }
+    }
+
+    fn repeats(&self, unit: &Unit<'a>) -> bool {
+        let words = &self.tokens[unit.first..unit.first + unit.len];
+        !self.echo.alternatives && words.iter().all(|word| self.echo.repeats(word))
+    }
+
+    fn misspells(&self, unit: &Unit<'a>) -> bool {
+        self.spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon))
+    }
+
+    /// "A shared ride is fine": approving of one thing the question named leaves the rest open.
+    fn names_one_aspect(&self, at: usize) -> bool {
+        let judged = |unit: &Unit<'_>| unit.is(Classes::AUX.or(Classes::GOOD)) || is_judging(unit.text);
+        let pointed = |unit: &Unit<'_>| matches!(unit.text, "that" | "this" | "these" | "those");
+        let ends = self.units[at].after != Gap::None;
+        let mut before = self.units[..at].iter().rev().take(3).take_while(|unit| unit.after == Gap::None);
+        !ends && self.units.get(at + 1).is_some_and(judged) && !before.any(pointed)
+    }
+
+    /// "Reserve it?" "Yes, reserve the car": the object of a repeated act, where the question named none.
+    fn is_known_object(&self, at: usize) -> bool {
+        let [.., act, pointer] = &self.units[..at] else { return false };
+        let acts = act.is(Classes::VERB) && (!self.echo.asked || self.repeats(act));
+        let points = matches!(pointer.text, "the" | "that" | "this") && pointer.len == 1;
+        let unit = &self.units[at];
+        let last = unit.after != Gap::None || self.units.get(at + 1).is_none_or(|next| is_courtesy(next.text));
+        let unknown = unit.classes == Classes::default() || unit.classes == Classes::VERB;
+        acts && points && last && unknown && !self.echo.names_things
+    }
+}
+
+fn is_judging(word: &str) -> bool {
+    matches!(word, "'s" | "'ll" | "'d" | "sounds" | "looks" | "seems" | "works" | "sound" | "work")
 }
 
 /// Whether anything is put as a question: a question mark, or an auxiliary before its subject.
@@ -85,14 +156,18 @@ fn inverts(first: &Unit<'_>, second: &Unit<'_>) -> bool {
 /// Whether the unit at `at` approves of what was asked.
 fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let unit = &units[at];
+    // "Anything else?" "It is okay, great, thanks." is no yes.
     if unit.is(Classes::YES) {
-        return true;
+        return !echo.closing || !is_resigned(unit.text);
     }
     if unit.is(Classes::ALONE) && (units.len() == 1 || echo.contains(unit.text)) {
         return true;
     }
-    // "Anything else?" "Great, thanks." is no yes.
     !echo.closing && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && !about_oneself(units, at)))
+}
+
+fn is_resigned(word: &str) -> bool {
+    matches!(word, "ok" | "okay" | "okey" | "k" | "kk" | "alright" | "all" | "it")
 }
 
 /// "I am right", "I have a good idea": praise of oneself or one's own is no approval.
@@ -100,34 +175,6 @@ fn about_oneself(units: &[Unit<'_>], at: usize) -> bool {
     let before = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
     let mut subjects = before.filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
     subjects.next().is_some_and(|unit| matches!(unit.text, "i" | "we"))
-}
-
-/// Checks that one unit decides nothing against a consent.
-fn account<'a>(
-    tokens: &[Token<'a>],
-    unit: &Unit<'a>,
-    echo: &Echo<'_>,
-    spelling: Option<&Lexicon>,
-    risk: Risk,
-) -> Result<(), Obstacle<'a>> {
-    let hedges = if risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
-    let never = NEVER.or(hedges);
-    if unit.is(never) {
-        return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(never)));
-    }
-    let words = &tokens[unit.first..unit.first + unit.len];
-    let repeated = || !echo.alternatives && words.iter().all(|word| echo.repeats(word));
-    if unit.is(UNLESS_ASKED) {
-        return repeated().then_some(()).ok_or(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
-    }
-    let agrees = unit.is(NOTHING.or(Classes::APPROVAL).or(Classes::WANT)) || unit.classes.any(hedged(risk));
-    let act = unit.is(Classes::VERB) && !echo.asked;
-    let misspelled = || spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon));
-    (agrees || act || repeated() || misspelled()).then_some(()).ok_or(Obstacle::Unknown(unit.text))
-}
-
-fn hedged(risk: Risk) -> Classes {
-    if risk == Risk::Low { Classes::HEDGE } else { Classes::default() }
 }
 
 /// Whether a word is a longer word of approval with one slip: a letter dropped or doubled inside, or two swapped.

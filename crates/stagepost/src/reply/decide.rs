@@ -67,6 +67,7 @@ fn obstacle(reading: &Reading<'_>) -> String {
     match reading.obstacle {
         Some(Obstacle::Reserve(word, class)) => format!("`{word}` ({class}) holds back"),
         Some(Obstacle::Unknown(word)) => format!("`{word}` says something else"),
+        Some(Obstacle::Partial(word)) => format!("only to `{word}`"),
         Some(Obstacle::Question) => "it is put as a question".to_owned(),
         Some(Obstacle::Long) => "it says much more".to_owned(),
         Some(Obstacle::NoApproval) | None => "not to what was asked".to_owned(),

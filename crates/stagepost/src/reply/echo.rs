@@ -14,6 +14,8 @@ pub(super) struct Echo<'q> {
     pub(super) asked: bool,
     /// Whether it offers further help ("anything else?"): praise and thanks then mean no.
     pub(super) closing: bool,
+    /// Whether it names things beyond the words of the language.
+    pub(super) names_things: bool,
     /// Whether it names alternatives: repeating one of them chooses it, which is more than a yes.
     pub(super) alternatives: bool,
 }
@@ -32,6 +34,7 @@ impl<'q> Echo<'q> {
             stems: tokens.iter().filter(content).map(|token| stem(token.text)).collect(),
             same: tokens.iter().filter_map(|token| token.entry).fold(0, |bits, entry| bits | entry.same),
             asked,
+            names_things: tokens.iter().any(|token| token.entry.is_none()),
             closing: units.iter().any(|unit| unit.is(Classes::CLOSING)) || is_closing(&tokens),
             alternatives: tokens.iter().any(|token| token.text == "or"),
         }
@@ -49,6 +52,11 @@ impl<'q> Echo<'q> {
     pub(super) fn repeats(&self, token: &Token<'_>) -> bool {
         let same = token.entry.map_or(0, |entry| entry.same);
         same & self.same != 0 || self.stems.contains(&stem(token.text))
+    }
+
+    /// How often the question says a word.
+    pub(super) fn times(&self, word: &str) -> usize {
+        self.stems.iter().filter(|known| **known == stem(word)).count()
     }
 
     /// Whether an answer's word stands in the question itself.

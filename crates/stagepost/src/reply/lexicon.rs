@@ -247,7 +247,9 @@ fn spelled(phrase: &str) -> Vec<Vec<&'static str>> {
     for group in phrase.split_whitespace() {
         match group.split_once('-').filter(|(head, _)| !head.is_empty()) {
             Some((head, tail)) => words.extend([alternatives(head), alternatives(tail)]),
-            None if group.starts_with('\'') || !group.contains('\'') => words.push(alternatives(group)),
+            None if group.contains('|') || group.starts_with('\'') || !group.contains('\'') => {
+                words.push(alternatives(group));
+            }
             None => {
                 let (head, tail) = group.split_once('\'').unwrap_or((group, ""));
                 words.extend([alternatives(head), vec![leaked_fold(&format!("'{tail}"))]]);

@@ -114,22 +114,15 @@ impl<'a> Answer<'a, '_> {
         let negated = |unit: &&Unit<'_>| unit.negated && unit.is(negatable);
         self.said(plain)
             .or_else(|| self.units.iter().find(negated).map(|unit| unit.text))
-            .or_else(|| self.units.first().filter(|unit| unit.is(Classes::NOT)).map(|unit| unit.text))
             .or_else(|| self.said(Classes::CLOSE).filter(|_| self.echo.closing || !self.echo.asked))
             .or_else(|| self.said(Classes::APPROVAL).filter(|_| self.echo.closing && self.thanks()))
-            .or_else(|| self.negated_act())
+            .or_else(|| self.said(Classes::NOT))
     }
 
     /// Thanks to an offer of further help.
     fn thanks(&self) -> bool {
         let thanks = |token: &Token<'_>| ["thanks", "thank", "appreciate", "help", "helpful"].contains(&token.text);
         self.tokens.iter().any(thanks) && !is_question(self.units)
-    }
-
-    /// "Do not generate": what is negated repeats the question.
-    fn negated_act(&self) -> Option<&'a str> {
-        let act = |unit: &&Unit<'_>| unit.negated && self.echo.repeats(&self.tokens[unit.first]);
-        self.units.iter().find(act).map(|unit| unit.text)
     }
 
     /// The change that is asked for: where its words begin, and the word that shows it.
