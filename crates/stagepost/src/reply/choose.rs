@@ -226,7 +226,9 @@ impl Choosing<'_, '_, '_> {
         let next = units.get(at + 1).filter(|_| unit.after == Gap::None);
         let pointed = next.is_none_or(|next| next.is(Classes::OPTION) || matches!(next.text, "one" | "please" | "thanks" | "and" | "or" | "is" | "sounds" | "looks"));
         if unit.is(Classes::ORDINAL) {
-            return (plain || pointed || labelled).then(|| self.from_value(unit.value?)).flatten();
+            // Beside a whole name, "the 2nd" is a date or the like.
+            let named = self.hits.iter().flatten().any(|hit| hit.whole);
+            return (plain || labelled || (pointed && !named)).then(|| self.from_value(unit.value?)).flatten();
         }
         if unit.is(Classes::NUM) && (labelled || (plain && !self.is_named(unit.first))) {
             return self.from_value(unit.value?);
@@ -269,8 +271,7 @@ fn is_courteous(unit: &Unit<'_>) -> bool {
 }
 
 fn is_doubt(word: &str) -> bool {
-    matches!(word, "maybe" | "perhaps" | "possibly" | "might" | "unsure" | "if" | "unless" | "depends" | "like" | "similar")
-        && word != "like"
+    matches!(word, "maybe" | "perhaps" | "possibly" | "unsure" | "if" | "unless" | "depends" | "similar")
 }
 
 fn letter(word: &str) -> Option<usize> {

@@ -95,13 +95,16 @@ impl<'a> Case<'_, 'a, '_> {
         if unit.is(UNLESS_ASKED) && !self.repeats(unit) {
             return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
         }
+        if self.echo.several && unit.is(Classes::GOOD) {
+            return Err(Obstacle::Partial(unit.text));
+        }
         let nothing = NOTHING.or(Classes::APPROVAL).or(Classes::WANT).or(Classes::HEDGE);
-        let act = unit.is(Classes::VERB) && !self.echo.asked;
+        let act = unit.is(Classes::VERB) && !self.echo.names_act;
         if unit.is(nothing) || act || self.is_known_object(at) || self.misspells(unit) {
             return Ok(());
         }
         match self.repeats(unit) {
-            true if self.names_one_aspect(at) => Err(Obstacle::Partial(unit.text)),
+            true if self.echo.several || self.names_one_aspect(at) => Err(Obstacle::Partial(unit.text)),
             true => Ok(()),
             false => Err(Obstacle::Unknown(unit.text)),
         }
@@ -128,7 +131,7 @@ impl<'a> Case<'_, 'a, '_> {
     /// "Reserve it?" "Yes, reserve the car": the object of a repeated act, where the question named none.
     fn is_known_object(&self, at: usize) -> bool {
         let [.., act, pointer] = &self.units[..at] else { return false };
-        let acts = act.is(Classes::VERB) && (!self.echo.asked || self.repeats(act));
+        let acts = act.is(Classes::VERB) && (!self.echo.names_act || self.repeats(act));
         let points = matches!(pointer.text, "the" | "that" | "this") && pointer.len == 1;
         let unit = &self.units[at];
         let last = unit.after != Gap::None || self.units.get(at + 1).is_none_or(|next| is_courtesy(next.text));

@@ -1,9 +1,9 @@
 //! What the question said: an answer that only repeats it adds nothing.
 
 use super::lexicon::{Classes, Lexicon};
-use super::normalise::Folded;
+use super::normalise::{Folded, Gap};
 use super::question::Question;
-use super::units::{Token, tokens, units};
+use super::units::{Token, tokens, unit_at};
 
 /// The words of a question, ready to be compared with those of an answer.
 #[derive(Debug, Default)]
@@ -14,8 +14,12 @@ pub(super) struct Echo<'q> {
     pub(super) asked: bool,
     /// Whether it offers further help ("anything else?"): praise and thanks then mean no.
     pub(super) closing: bool,
+    /// Whether it names an act: then a different one in the answer is something else.
+    pub(super) names_act: bool,
     /// Whether it names things beyond the words of the language.
     pub(super) names_things: bool,
+    /// Whether it asks several things: praise of "that" leaves open which of them.
+    pub(super) several: bool,
     /// Whether it names alternatives: repeating one of them chooses it, which is more than a yes.
     pub(super) alternatives: bool,
 }
@@ -28,14 +32,16 @@ impl<'q> Echo<'q> {
     pub(super) fn new(folded: &'q Folded, asked: bool, lexicon: &'static Lexicon) -> Self {
         let mut tokens = tokens(folded, lexicon);
         tokens.truncate(MOST_WORDS);
-        let units = units(&tokens);
         let content = |token: &&Token<'q>| !is_grammar(token);
+        let several = tokens.iter().filter(|token| token.after == Gap::Question).count();
         Self {
             stems: tokens.iter().filter(content).map(|token| stem(token.text)).collect(),
             same: tokens.iter().filter_map(|token| token.entry).fold(0, |bits, entry| bits | entry.same),
             asked,
+            names_act: tokens.iter().any(names_act),
             names_things: tokens.iter().any(|token| token.entry.is_none()),
-            closing: units.iter().any(|unit| unit.is(Classes::CLOSING)) || is_closing(&tokens),
+            closing: (0..tokens.len()).any(|at| is_closing(&tokens, at)),
+            several: several >= 2,
             alternatives: tokens.iter().any(|token| token.text == "or"),
         }
     }
@@ -70,9 +76,15 @@ fn is_grammar(token: &Token<'_>) -> bool {
     token.entry.is_some_and(|entry| entry.classes.any(grammar) && entry.same == 0 && !entry.classes.any(Classes::VERB))
 }
 
-/// A phrase such as "anything else" may be hidden in a longer unit; the single word still tells.
-fn is_closing(tokens: &[Token<'_>]) -> bool {
-    tokens.iter().any(|token| token.entry.is_some_and(|entry| entry.classes.any(Classes::CLOSING)))
+fn names_act(token: &Token<'_>) -> bool {
+    let acts = Classes::VERB.or(Classes::CHANGE).or(Classes::STOP).or(Classes::BACK);
+    token.text != "confirm" && token.entry.is_some_and(|entry| entry.classes.any(acts))
+}
+
+/// Whether an offer of further help begins at a token.
+fn is_closing(tokens: &[Token<'_>], at: usize) -> bool {
+    let Some(entry) = tokens[at].entry else { return false };
+    entry.classes.any(Classes::CLOSING) || (entry.offers && unit_at(tokens, at).is(Classes::CLOSING))
 }
 
 /// Cuts the commonest endings off, so that "playing" repeats "play".

@@ -102,11 +102,19 @@ pub(super) struct Entry {
     pub(super) short: Vec<&'static str>,
     /// Bits of the `same` lines this word stands in.
     pub(super) same: u32,
+    /// Whether a phrase that begins with it offers further help.
+    pub(super) offers: bool,
 }
 
 /// A fast hash for short words; nobody chooses the keys, so collisions cannot be provoked.
 #[derive(Default)]
 pub(super) struct WordHasher(u64);
+
+impl WordHasher {
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+}
 
 impl Hasher for WordHasher {
     fn finish(&self) -> u64 {
@@ -114,12 +122,15 @@ impl Hasher for WordHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.0 = (self.0.rotate_left(5) ^ u64::from_le_bytes(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+        let mut chunks = bytes.chunks_exact(8);
+        for chunk in &mut chunks {
+            self.mix(chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
+        self.mix(chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte)));
     }
+
+    /// The end mark that `str` adds tells nothing: the length is mixed in already.
+    fn write_u8(&mut self, _: u8) {}
 }
 
 /// A map keyed by words.
@@ -174,6 +185,7 @@ impl Lexicon {
         }
         lexicon.entries.values_mut().for_each(|entry| {
             entry.phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.rest.len()));
+            entry.offers = entry.phrases.iter().any(|phrase| phrase.classes.any(Classes::CLOSING));
         });
         let long = |entry: &&Entry| entry.classes.any(Classes::APPROVAL) && entry.word.len() >= 5;
         lexicon.approvals = lexicon.entries.values().filter(long).map(|entry| entry.word).collect();

@@ -109,7 +109,7 @@ impl<'a> Answer<'a, '_> {
 
     /// The word a refusal rests on.
     fn refusal(&self) -> Option<&'a str> {
-        let plain = Classes::NO.or(Classes::BAD).or(Classes::DECLINE).or(Classes::LATER);
+        let plain = Classes::NO.or(Classes::NONE).or(Classes::BAD).or(Classes::DECLINE).or(Classes::LATER);
         let negatable = Classes::APPROVAL.or(Classes::WANT).or(Classes::VERB).or(Classes::CHANGE);
         let negated = |unit: &&Unit<'_>| unit.negated && unit.is(negatable);
         self.said(plain)
@@ -130,8 +130,10 @@ impl<'a> Answer<'a, '_> {
         let shows = Classes::CHANGE.or(Classes::NUM).or(Classes::ORDINAL);
         let turned = |unit: &Unit<'_>| matches!(unit.text, "instead" | "actually" | "rather" | "prefer");
         let by_word = self.units.iter().find(|unit| unit.says(shows) && !self.is_later(unit));
-        let by_turn = self.units.iter().find(|unit| turned(unit) && self.has_content());
-        let by_but = self.said_then_but().filter(|_| self.has_content());
+        // "Yes, but later" and "actually, not yet" put off; they change nothing.
+        let turns = self.has_content() && self.said(Classes::LATER).is_none();
+        let by_turn = self.units.iter().find(|unit| turned(unit) && turns);
+        let by_but = self.said_then_but().filter(|_| turns);
         let shown = by_word.or(by_turn).or(by_but).or_else(|| self.wanted_instead())?;
         Some((self.first_content(), shown.text))
     }

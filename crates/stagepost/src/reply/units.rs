@@ -44,24 +44,25 @@ pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<T
     let mut tokens = Vec::with_capacity(folded.spans.len() + 4);
     for span in &folded.spans {
         let (word, source) = (folded.word(span), span.source as usize);
-        let mut push = |text: &'a str, after| {
-            let entry = lexicon.get(text);
+        let entry = lexicon.get(word);
+        let token = |text: &'a str, entry: Option<&'static Entry>, after| {
             let text = entry.map_or(text, |entry| entry.word);
-            tokens.push(Token { text, entry, source, after });
+            Token { text, entry, source, after }
         };
-        match (lexicon.get(word), word.find('\'')) {
-            (Some(entry), _) if !entry.short.is_empty() => spell_out(&entry.short, span.after, push),
-            (None, Some(at)) => spell_out(&[&word[..at], &word[at..]], span.after, push),
-            _ => push(word, span.after),
+        let parts = match (entry, word.find('\'')) {
+            (Some(entry), _) if !entry.short.is_empty() => entry.short.clone(),
+            (None, Some(at)) => vec![&word[..at], &word[at..]],
+            _ => {
+                tokens.push(token(word, entry, span.after));
+                continue;
+            }
+        };
+        let last = parts.len() - 1;
+        for (index, part) in parts.into_iter().enumerate() {
+            tokens.push(token(part, lexicon.get(part), if index == last { span.after } else { Gap::None }));
         }
     }
     tokens
-}
-
-fn spell_out<'a>(words: &[&'a str], after: Gap, mut push: impl FnMut(&'a str, Gap)) {
-    for (index, word) in words.iter().enumerate() {
-        push(word, if index + 1 == words.len() { after } else { Gap::None });
-    }
 }
 
 /// Joins tokens into units and marks what is negated.
@@ -78,7 +79,7 @@ pub(super) fn units<'a>(tokens: &[Token<'a>]) -> Vec<Unit<'a>> {
     units
 }
 
-fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
+pub(super) fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
     let token = tokens[at];
     let single = Unit {
         text: token.text,
@@ -136,6 +137,9 @@ fn settle(units: &mut [Unit<'_>], tokens: &[Token<'_>]) {
             units[at].classes = Classes::FILL;
             units[at].value = None;
         }
+        if unit.text == "help" && unit.len == 1 && units[..at].iter().rev().take(6).any(is_thanking) {
+            units[at].classes = Classes::FILL;
+        }
         let numbered = next.is_some_and(|next| next.is(Classes::NUM) && next.value.is_some());
         if unit.text == "no" && unit.len == 1 && numbered && abbreviated(&tokens[unit.first]) {
             units[at].classes = Classes::OPTION;
@@ -155,17 +159,22 @@ fn makes_a_thing(before: &Unit<'_>) -> bool {
     before.after == Gap::None && !before.is(Classes::OPTION) && (unknown || before.is(making))
 }
 
+/// "Thank you for all your kind help" asks for none.
+fn is_thanking(unit: &Unit<'_>) -> bool {
+    matches!(unit.text, "thanks" | "thank" | "appreciate" | "appreciated" | "great" | "your" | "all")
+}
+
 pub(super) fn is_courtesy(word: &str) -> bool {
     matches!(word, "please" | "pls" | "plz" | "thanks" | "thank" | "thx" | "indeed" | "sir")
 }
 
-/// A negator reaches to the end of its clause; a refusal that is cut off by a stop negates nothing.
+/// A negator, or a call to stop, reaches to the end of its clause; one that is cut off by a comma negates nothing.
 fn negate(units: &mut [Unit<'_>]) {
     let mut negating = false;
     for unit in units {
         let turns = unit.is(Classes::CONTRAST.or(Classes::COND));
         unit.negated = negating && !turns && !unit.is(Classes::NOT.or(Classes::NO));
-        negating = (negating && !turns) || unit.is(Classes::NOT.or(Classes::NO));
+        negating = (negating && !turns) || unit.is(Classes::NOT.or(Classes::NO).or(Classes::STOP));
         negating &= unit.after == Gap::None;
     }
 }
