@@ -100,7 +100,10 @@ fn choices(rows: &[ChoiceRow], show: bool) {
         *verdict += 1;
         let fits = reply.details.option_ids.first().map_or(-1, |id| id.parse().unwrap_or(-2)) == row.gold;
         if show && (!fits || reply.action == Action::Clarify) {
-            println!("choose\t{}\t{}\t{:?}\t{:?}\t{}", row.gold, row.text, row.options, reply.details.option_ids, reply.because);
+            println!(
+                "choose\t{}\t{}\t{:?}\t{:?}\t{}",
+                row.gold, row.text, row.options, reply.details.option_ids, reply.because
+            );
         }
     }
     println!("choices: {right} right, {wrong} wrong, {asked} asked back, of {}", rows.len());
@@ -116,5 +119,8 @@ fn throughput(rows: &[Row]) {
             read += 1;
         }
     }
-    println!("{:.0} replies a second ({consents} consents)", f64::from(read) / started.elapsed().as_secs_f64());
+    println!(
+        "{:.0} replies a second ({consents} consents)",
+        f64::from(read) / started.elapsed().as_secs_f64()
+    );
 }

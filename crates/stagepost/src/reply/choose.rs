@@ -15,14 +15,27 @@ use super::units::{Token, Unit};
 const MOST_TOKENS: usize = 200;
 
 /// Reads a choice; `None` where the answer names no option and means something else.
-pub(super) fn choose(answer: &Answer<'_, '_>, question: &Question<'_>, lexicon: &'static Lexicon) -> Option<Reply> {
+pub(super) fn choose(
+    answer: &Answer<'_, '_>,
+    question: &Question<'_>,
+    lexicon: &'static Lexicon,
+) -> Option<Reply> {
     if question.options.is_empty() || answer.tokens.len() > MOST_TOKENS {
         return None;
     }
     let options = Options::new(question.options, lexicon, answer.echo);
-    let hits = options.hits(answer.tokens);
+    let mut hits = options.hits(answer.tokens);
+    hits.iter_mut().for_each(|hit| *hit = hit.filter(|hit| hit.whole || !is_set_phrase(answer.units, hit)));
     let choice = Choosing { answer, choices: question.options, hits: &hits, multiple: question.multiple };
     choice.read()
+}
+
+/// "I'll pass" names no mountain pass: a word within a set phrase belongs to the phrase.
+fn is_set_phrase(units: &[Unit<'_>], hit: &Hit) -> bool {
+    let refusing = Classes::NO.or(Classes::NONE).or(Classes::DECLINE).or(Classes::LATER).or(Classes::STOP);
+    let meaning = refusing.or(Classes::BACK).or(Classes::ANY).or(Classes::HEDGE).or(Classes::CLOSE);
+    let within = |unit: &Unit<'_>| unit.first <= hit.tokens.0 && hit.tokens.1 < unit.first + unit.len;
+    units.iter().any(|unit| unit.len > 1 && unit.is(meaning) && within(unit))
 }
 
 /// An answer beside the options it may name.
@@ -55,17 +68,23 @@ impl Choosing<'_, '_, '_> {
         let declined: Vec<usize> = (0..self.hits.len()).filter(|&index| self.declines(index)).collect();
         match (with(Stance::Taken), self.positions()) {
             (taken, _) if self.says_all() => Some(self.all_but(&taken, &declined)),
-            (taken, Some(positions)) if taken.is_empty() || taken == positions => Some(self.take(positions, "its position")),
+            (taken, Some(positions)) if taken.is_empty() || taken == positions => {
+                Some(self.take(positions, "its position"))
+            }
             (taken, None) if !taken.is_empty() => Some(self.take(taken, "its name")),
-            (taken, Some(positions)) => Some(self.ask(&[taken, positions].concat(), "a name and a number disagree")),
+            (taken, Some(positions)) => {
+                Some(self.ask(&[taken, positions].concat(), "a name and a number disagree"))
+            }
             (_, None) => self.nothing_taken(&with(Stance::Asked), &declined),
         }
     }
 
     /// Whether the answer goes back or cancels, in words that name no option.
     fn leaves(&self) -> bool {
-        let leaving = |unit: &&Unit<'_>| unit.says(Classes::BACK.or(Classes::STOP)) && !self.is_named(unit.first);
-        self.answer.units.iter().any(|unit| leaving(&unit)) && !self.hits.iter().flatten().any(|hit| hit.whole)
+        let leaving =
+            |unit: &&Unit<'_>| unit.says(Classes::BACK.or(Classes::STOP)) && !self.is_named(unit.first);
+        self.answer.units.iter().any(|unit| leaving(&unit))
+            && !self.hits.iter().flatten().any(|hit| hit.whole)
     }
 
     fn nothing_taken(&self, asked: &[usize], declined: &[usize]) -> Option<Reply> {
@@ -79,33 +98,53 @@ impl Choosing<'_, '_, '_> {
         if self.says(Classes::ANY) && declined.is_empty() {
             return Some(self.ask(&every, "no option is preferred"));
         }
+        if self.is_plain() && declined.is_empty() && self.says(Classes::NUM.or(Classes::ORDINAL)) {
+            return Some(self.ask(&every, "no option has that number"));
+        }
         let left: Vec<usize> = every.into_iter().filter(|index| !declined.contains(index)).collect();
         (!declined.is_empty()).then(|| self.ask(&left, "it says only which option is not wanted"))
     }
 
     /// The options that are named most strongly, with a clear lead over the others.
     fn leading(&self) -> Vec<usize> {
-        let score = |index: usize| self.hits[index].filter(|_| !self.declines(index)).map_or(0.0, |hit| hit.score);
+        let score =
+            |index: usize| self.hits[index].filter(|_| !self.declines(index)).map_or(0.0, |hit| hit.score);
         let best = (0..self.hits.len()).map(score).fold(0.0, f32::max);
         let close = |index: &usize| best > 0.0 && score(*index) >= best * 0.6;
-        let apart = |index: &usize| self.multiple && self.hits[*index].is_some_and(|hit| self.is_own(*index, &hit));
-        (0..self.hits.len()).filter(|index| !self.declines(*index)).filter(|index| close(index) || apart(index)).collect()
+        let apart =
+            |index: &usize| self.multiple && self.hits[*index].is_some_and(|hit| self.is_own(*index, &hit));
+        (0..self.hits.len())
+            .filter(|index| !self.declines(*index))
+            .filter(|index| close(index) || apart(index))
+            .collect()
     }
 
     /// Whether an option is named by words that name no other.
     fn is_own(&self, index: usize, hit: &Hit) -> bool {
-        let others = self.hits.iter().enumerate().filter(|(other, _)| *other != index).filter_map(|(_, hit)| hit.as_ref());
+        let others = self
+            .hits
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != index)
+            .filter_map(|(_, hit)| hit.as_ref());
         !others.into_iter().any(|other| other.tokens.0 <= hit.tokens.1 && hit.tokens.0 <= other.tokens.1)
     }
 
     fn take(&self, taken: Vec<usize>, by: &str) -> Reply {
-        if taken.len() > 1 && !(self.multiple && !self.answer.tokens.iter().any(|token| token.text == "or")) {
+        let alternatives = self.answer.tokens.iter().any(|token| token.text == "or");
+        if taken.len() > 1 && (!self.multiple || alternatives) {
             return self.ask(&taken, "it names more than one option");
         }
+        let Some(&first) = taken.first() else { return self.ask(&[], "it leaves no option") };
         let label = |index: &usize| self.choices[*index].label.as_str();
         let labels: Vec<&str> = taken.iter().map(label).collect();
-        let sure = if by == "its position" { 0.95 } else { self.hits[taken[0]].map_or(0.6, |hit| if hit.whole { 0.97 } else { 0.85 }) };
-        let mut reply = Reply::new(Action::Select, sure, format!("`{}` is taken by {by}", labels.join("`, `")));
+        let sure = if by == "its position" {
+            0.95
+        } else {
+            self.hits[first].map_or(0.6, |hit| if hit.whole { 0.97 } else { 0.85 })
+        };
+        let mut reply =
+            Reply::new(Action::Select, sure, format!("`{}` is taken by {by}", labels.join("`, `")));
         reply.details.option_ids = taken.iter().map(|&index| self.choices[index].id.clone()).collect();
         reply
     }
@@ -127,8 +166,12 @@ impl Choosing<'_, '_, '_> {
     fn says_all(&self) -> bool {
         let both = |unit: &Unit<'_>| unit.text != "both" || self.choices.len() == 2;
         let all = |unit: &&Unit<'_>| unit.says(Classes::ALL) && both(unit) && !self.is_named(unit.first);
-        let fits = |unit: &Unit<'_>| !unit.is(Classes::CLOSE.or(Classes::NOT).or(Classes::NO)) || self.is_averse(unit.first);
-        self.answer.units.iter().any(|unit| all(&unit)) && self.answer.units.iter().all(fits) && self.is_plain()
+        let fits = |unit: &Unit<'_>| {
+            !unit.is(Classes::CLOSE.or(Classes::NOT).or(Classes::NO)) || self.is_averse(unit.first)
+        };
+        self.answer.units.iter().any(|unit| all(&unit))
+            && self.answer.units.iter().all(fits)
+            && self.is_plain()
     }
 
     fn says(&self, classes: Classes) -> bool {
@@ -153,7 +196,9 @@ impl Choosing<'_, '_, '_> {
         let Some(hit) = self.hits[index] else { return Stance::Asked };
         let clause = self.clause(hit.tokens);
         let outside = |classes: Classes| {
-            clause.clone().any(|at| !self.is_named(at) && self.unit_of(at).first == at && self.unit_of(at).says(classes))
+            clause.clone().any(|at| {
+                !self.is_named(at) && self.unit_of(at).first == at && self.unit_of(at).says(classes)
+            })
         };
         if self.is_averse(hit.tokens.0) || outside(Classes::BAD) {
             return Stance::Declined;
@@ -180,7 +225,10 @@ impl Choosing<'_, '_, '_> {
     /// A negator within an option's own name negates nothing.
     fn negator_is_named(&self, token: usize) -> bool {
         let before = self.answer.units.iter().take_while(|unit| unit.first < token);
-        before.filter(|unit| unit.is(Classes::NOT.or(Classes::NO))).last().is_some_and(|unit| self.is_named(unit.first))
+        before
+            .filter(|unit| unit.is(Classes::NOT.or(Classes::NO)))
+            .last()
+            .is_some_and(|unit| self.is_named(unit.first))
     }
 
     /// The tokens of the clause around a name.
@@ -194,10 +242,13 @@ impl Choosing<'_, '_, '_> {
     /// Whether the words before a name ask about it ("is …", "how long is …"), rather than for it ("how about …").
     fn asks(&self, before: std::ops::Range<usize>) -> bool {
         let words = &self.answer.tokens[before];
-        let about = words.windows(2).any(|pair| matches!(pair[0].text, "how" | "what") && pair[1].text == "about");
+        let about =
+            words.windows(2).any(|pair| matches!(pair[0].text, "how" | "what") && pair[1].text == "about");
         let asking = |token: &Token<'_>| token.entry.is_some_and(|entry| entry.classes.any(Classes::ASK));
-        let first = words.iter().find(|token| !matches!(token.text, "and" | "so" | "ok" | "okay" | "oh" | "well"));
-        let inverted = first.is_some_and(|token| matches!(token.text, "is" | "are" | "does" | "do" | "did" | "was" | "has"));
+        let first =
+            words.iter().find(|token| !matches!(token.text, "and" | "so" | "ok" | "okay" | "oh" | "well"));
+        let inverted = first
+            .is_some_and(|token| matches!(token.text, "is" | "are" | "does" | "do" | "did" | "was" | "has"));
         !about && (words.iter().any(asking) || inverted)
     }
 
@@ -224,20 +275,27 @@ impl Choosing<'_, '_, '_> {
         let before = at.checked_sub(1).map(|before| &units[before]);
         let labelled = before.is_some_and(|before| before.is(Classes::OPTION) && before.after <= Gap::Stop);
         let next = units.get(at + 1).filter(|_| unit.after == Gap::None);
-        let pointed = next.is_none_or(|next| next.is(Classes::OPTION) || matches!(next.text, "one" | "please" | "thanks" | "and" | "or" | "is" | "sounds" | "looks"));
+        let pointed = next.is_none_or(|next| {
+            next.is(Classes::OPTION)
+                || matches!(next.text, "one" | "please" | "thanks" | "and" | "or" | "is" | "sounds" | "looks")
+        });
         if unit.is(Classes::ORDINAL) {
             // Beside a whole name, "the 2nd" is a date or the like.
             let named = self.hits.iter().flatten().any(|hit| hit.whole);
-            return (plain || labelled || (pointed && !named)).then(|| self.from_value(unit.value?)).flatten();
+            let dated = next.is_some_and(|next| next.text == "of")
+                || units[..at].iter().rev().take(2).any(|unit| unit.text == "on");
+            return (!dated && (plain || labelled || (pointed && !named)))
+                .then(|| self.index_of(unit.value?))
+                .flatten();
         }
         if unit.is(Classes::NUM) && (labelled || (plain && !self.is_named(unit.first))) {
-            return self.from_value(unit.value?);
+            return self.index_of(unit.value?);
         }
         let alone = units.iter().all(|other| other.first == unit.first || is_courteous(other));
         (labelled || (alone && plain)).then(|| letter(unit.text)).flatten()
     }
 
-    fn from_value(&self, value: i32) -> Option<usize> {
+    fn index_of(&self, value: i32) -> Option<usize> {
         let count = self.choices.len();
         match value {
             -1 => count.checked_sub(1),
@@ -260,8 +318,12 @@ impl Choosing<'_, '_, '_> {
             .or(Classes::GREET)
             .or(Classes::AVERSE)
             .or(Classes::DET);
-        let picks = |unit: &Unit<'_>| matches!(unit.text, "choose" | "pick" | "select" | "prefer" | "think" | "or" | "guess" | "opt");
-        let fits = |unit: &Unit<'_>| unit.is(choosing) || picks(unit) || self.is_named(unit.first) || letter(unit.text).is_some();
+        let picks = |unit: &Unit<'_>| {
+            matches!(unit.text, "choose" | "pick" | "select" | "prefer" | "think" | "or" | "guess" | "opt")
+        };
+        let fits = |unit: &Unit<'_>| {
+            unit.is(choosing) || picks(unit) || self.is_named(unit.first) || letter(unit.text).is_some()
+        };
         self.answer.units.iter().all(fits)
     }
 }

@@ -65,12 +65,13 @@ pub(super) fn consent<'a>(
     if is_question(units) {
         return Err(Obstacle::Question);
     }
-    let approval = (0..units.len()).find(|&at| approves(units, at, echo)).map(|at| units[at].text);
-    let case = Case { tokens, units, echo, risk, spelling: approval.is_some().then_some(lexicon) };
+    let approving = (0..units.len()).find(|&at| approves(units, at, echo));
+    let case = Case { tokens, units, echo, risk, spelling: approving.map(|_| lexicon) };
     for at in 0..units.len() {
         case.account(at)?;
     }
-    approval.ok_or(Obstacle::NoApproval)
+    let approving = approving.or_else(|| (0..units.len()).find(|&at| case.asks_for_the_act(at)));
+    approving.map(|at| units[at].text).ok_or(Obstacle::NoApproval)
 }
 
 /// What is known while the words are accounted for.
@@ -99,7 +100,7 @@ impl<'a> Case<'_, 'a, '_> {
             return Err(Obstacle::Partial(unit.text));
         }
         let nothing = NOTHING.or(Classes::APPROVAL).or(Classes::WANT).or(Classes::HEDGE);
-        let act = unit.is(Classes::VERB) && !self.echo.names_act;
+        let act = unit.is(Classes::VERB) && !self.echo.names_act && !self.widens(at);
         if unit.is(nothing) || act || self.is_known_object(at) || self.misspells(unit) {
             return Ok(());
         }
@@ -112,11 +113,34 @@ impl<'a> Case<'_, 'a, '_> {
 
     fn repeats(&self, unit: &Unit<'a>) -> bool {
         let words = &self.tokens[unit.first..unit.first + unit.len];
-        !self.echo.alternatives && words.iter().all(|word| self.echo.repeats(word))
+        let safe = !self.echo.leaves_out || unit.is(Classes::VERB);
+        safe && !self.echo.alternatives && words.iter().all(|word| self.echo.repeats(word))
+    }
+
+    /// "Book it?" "Please book it", "I would like to book it": asking for the very act is a yes.
+    fn asks_for_the_act(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        if !unit.is(Classes::VERB) || !self.echo.asked || self.echo.several || !self.repeats(unit) {
+            return false;
+        }
+        let clause = || self.units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
+        let is_subject = |unit: &&Unit<'_>| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1);
+        let wanted = clause().any(|unit| unit.is(Classes::WANT));
+        let allowed = clause().any(|unit| matches!(unit.text, "can" | "may"));
+        clause().find(is_subject).is_none_or(|subject| match subject.text {
+            "i" | "we" => wanted,
+            "you" => allowed,
+            _ => false,
+        })
     }
 
     fn misspells(&self, unit: &Unit<'a>) -> bool {
         self.spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon))
+    }
+
+    /// "Delete everything": an act that nobody asked about must not grow.
+    fn widens(&self, at: usize) -> bool {
+        self.units[at + 1..].iter().take(2).any(|next| next.is(Classes::ALL))
     }
 
     /// "A shared ride is fine": approving of one thing the question named leaves the rest open.
@@ -134,9 +158,11 @@ impl<'a> Case<'_, 'a, '_> {
         let acts = act.is(Classes::VERB) && (!self.echo.names_act || self.repeats(act));
         let points = matches!(pointer.text, "the" | "that" | "this") && pointer.len == 1;
         let unit = &self.units[at];
-        let last = unit.after != Gap::None || self.units.get(at + 1).is_none_or(|next| is_courtesy(next.text));
+        let last =
+            unit.after != Gap::None || self.units.get(at + 1).is_none_or(|next| is_courtesy(next.text));
         let unknown = unit.classes == Classes::default() || unit.classes == Classes::VERB;
-        acts && points && last && unknown && !self.echo.names_things
+        let this = matches!(pointer.text, "that" | "this");
+        acts && points && last && unknown && (this || !self.echo.names_things)
     }
 }
 
@@ -146,10 +172,11 @@ fn is_judging(word: &str) -> bool {
 
 /// Whether anything is put as a question: a question mark, or an auxiliary before its subject.
 pub(super) fn is_question(units: &[Unit<'_>]) -> bool {
-    units.iter().any(|unit| unit.after == Gap::Question) || units.windows(2).enumerate().any(|(at, pair)| {
-        let subject_before = at > 0 && units[at - 1].is(Classes::WHO) && units[at - 1].after == Gap::None;
-        inverts(&pair[0], &pair[1]) && !subject_before
-    })
+    units.iter().any(|unit| unit.after == Gap::Question)
+        || units.windows(2).enumerate().any(|(at, pair)| {
+            let subject_before = at > 0 && units[at - 1].is(Classes::WHO) && units[at - 1].after == Gap::None;
+            inverts(&pair[0], &pair[1]) && !subject_before
+        })
 }
 
 fn inverts(first: &Unit<'_>, second: &Unit<'_>) -> bool {
@@ -163,7 +190,9 @@ fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     if unit.is(Classes::YES) {
         return !echo.closing || !is_resigned(unit.text);
     }
-    if unit.is(Classes::ALONE) && (units.len() == 1 || echo.contains(unit.text)) {
+    if unit.is(Classes::ALONE)
+        && (units.iter().all(|unit| unit.is(Classes::ALONE)) || echo.contains(unit.text))
+    {
         return true;
     }
     !echo.closing && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && !about_oneself(units, at)))
@@ -176,7 +205,8 @@ fn is_resigned(word: &str) -> bool {
 /// "I am right", "I have a good idea": praise of oneself or one's own is no approval.
 fn about_oneself(units: &[Unit<'_>], at: usize) -> bool {
     let before = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
-    let mut subjects = before.filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
+    let mut subjects =
+        before.filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
     subjects.next().is_some_and(|unit| matches!(unit.text, "i" | "we"))
 }
 

@@ -49,7 +49,9 @@ fn wished(kind: Kind, meaning: Meaning) -> &'static [Action] {
 pub(super) fn because(reading: &Reading<'_>) -> String {
     let word = reading.word;
     match reading.meaning {
-        Meaning::Consent => format!("`{word}` agrees, and every other word decides nothing or repeats the question"),
+        Meaning::Consent => {
+            format!("`{word}` agrees, and every other word decides nothing or repeats the question")
+        }
         Meaning::Refusal => format!("`{word}` refuses or puts off"),
         Meaning::Cancel => format!("`{word}` ends it"),
         Meaning::Back => format!("`{word}` goes back"),

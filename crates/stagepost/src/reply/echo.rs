@@ -20,29 +20,31 @@ pub(super) struct Echo<'q> {
     pub(super) names_things: bool,
     /// Whether it asks several things: praise of "that" leaves open which of them.
     pub(super) several: bool,
+    /// Whether it leaves something out ("without subtitles"): repeating that thing may mean the opposite.
+    pub(super) leaves_out: bool,
     /// Whether it names alternatives: repeating one of them chooses it, which is more than a yes.
     pub(super) alternatives: bool,
 }
 
-/// Questions longer than this are not compared in full; the rest could only make a consent easier.
+/// An answer to a longer question repeats nothing: too many words would be accounted for.
 const MOST_WORDS: usize = 400;
 
 impl<'q> Echo<'q> {
     /// Reads the words of a question.
     pub(super) fn new(folded: &'q Folded, asked: bool, lexicon: &'static Lexicon) -> Self {
-        let mut tokens = tokens(folded, lexicon);
-        tokens.truncate(MOST_WORDS);
+        let tokens = tokens(folded, lexicon);
         let content = |token: &&Token<'q>| !is_grammar(token);
         let several = tokens.iter().filter(|token| token.after == Gap::Question).count();
         Self {
-            stems: tokens.iter().filter(content).map(|token| stem(token.text)).collect(),
+            stems: tokens.iter().filter(content).map(|token| stem(token.text)).take(MOST_WORDS).collect(),
             same: tokens.iter().filter_map(|token| token.entry).fold(0, |bits, entry| bits | entry.same),
             asked,
+            leaves_out: (0..tokens.len()).any(|at| leaves_out(&tokens, at)),
             names_act: tokens.iter().any(names_act),
             names_things: tokens.iter().any(|token| token.entry.is_none()),
             closing: (0..tokens.len()).any(|at| is_closing(&tokens, at)),
             several: several >= 2,
-            alternatives: tokens.iter().any(|token| token.text == "or"),
+            alternatives: tokens.len() > MOST_WORDS || tokens.iter().any(|token| token.text == "or"),
         }
     }
 
@@ -73,12 +75,20 @@ impl<'q> Echo<'q> {
 
 fn is_grammar(token: &Token<'_>) -> bool {
     let grammar = Classes::FILL.or(Classes::WHO).or(Classes::AUX);
-    token.entry.is_some_and(|entry| entry.classes.any(grammar) && entry.same == 0 && !entry.classes.any(Classes::VERB))
+    token.entry.is_some_and(|entry| {
+        entry.classes.any(grammar) && entry.same == 0 && !entry.classes.any(Classes::VERB)
+    })
 }
 
 fn names_act(token: &Token<'_>) -> bool {
     let acts = Classes::VERB.or(Classes::CHANGE).or(Classes::STOP).or(Classes::BACK);
     token.text != "confirm" && token.entry.is_some_and(|entry| entry.classes.any(acts))
+}
+
+fn leaves_out(tokens: &[Token<'_>], at: usize) -> bool {
+    matches!(tokens[at].text, "without" | "no")
+        && tokens[at].after == Gap::None
+        && !unit_at(tokens, at).is(Classes::FILL)
 }
 
 /// Whether an offer of further help begins at a token.

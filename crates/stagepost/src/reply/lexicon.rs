@@ -126,7 +126,9 @@ impl Hasher for WordHasher {
         for chunk in &mut chunks {
             self.mix(chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
         }
-        self.mix(chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte)));
+        self.mix(
+            chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte)),
+        );
     }
 
     /// The end mark that `str` adds tells nothing: the length is mixed in already.
@@ -180,7 +182,9 @@ impl Lexicon {
     fn read(data: &'static str) -> Self {
         let mut lexicon = Self::default();
         for line in include_str!("lang/common.txt").lines().chain(data.lines()) {
-            let Some((class, items)) = line.split_once(':').filter(|_| !line.starts_with('#')) else { continue };
+            let Some((class, items)) = line.split_once(':').filter(|_| !line.starts_with('#')) else {
+                continue;
+            };
             lexicon.add_line(class.trim(), items.trim());
         }
         lexicon.entries.values_mut().for_each(|entry| {
@@ -310,12 +314,19 @@ mod tests {
     #[test]
     fn every_line_of_every_language_is_understood() {
         let files = [include_str!("lang/en.txt"), include_str!("lang/es.txt"), include_str!("lang/fr.txt")];
-        for line in files.iter().chain([&include_str!("lang/de.txt"), &include_str!("lang/common.txt")]).flat_map(|file| file.lines()) {
+        for line in files
+            .iter()
+            .chain([&include_str!("lang/de.txt"), &include_str!("lang/common.txt")])
+            .flat_map(|file| file.lines())
+        {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             let (class, items) = line.split_once(':').expect("a line has a class");
-            assert!(["short", "same"].contains(&class) || KEYS.iter().any(|(key, _)| *key == class), "{line}");
+            assert!(
+                ["short", "same"].contains(&class) || KEYS.iter().any(|(key, _)| *key == class),
+                "{line}"
+            );
             assert!(!items.trim().is_empty(), "{line}");
         }
     }
@@ -336,7 +347,11 @@ mod tests {
             for entry in Lexicon::of(language).entries.values() {
                 let both = |classes: Classes| classes.any(Classes::APPROVAL) && classes.any(against);
                 assert!(!both(entry.classes), "{language:?} {}", entry.word);
-                assert!(!entry.phrases.iter().any(|phrase| both(phrase.classes)), "{language:?} {}", entry.word);
+                assert!(
+                    !entry.phrases.iter().any(|phrase| both(phrase.classes)),
+                    "{language:?} {}",
+                    entry.word
+                );
             }
         }
     }

@@ -6,8 +6,9 @@
 use super::consent::{Obstacle, consent, is_question};
 use super::echo::Echo;
 use super::lexicon::{Classes, Lexicon};
+use super::normalise::Gap;
 use super::question::Risk;
-use super::units::{Token, Unit};
+use super::units::{Token, Unit, is_courtesy};
 
 /// What an answer means at any kind of question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,7 @@ impl<'a> Answer<'a, '_> {
         }
         let more = self.said(Classes::MORE.or(Classes::TELL));
         if let Some(word) = self.refusal() {
+            let more = more.filter(|_| self.asks_for_more());
             return match (more, change) {
                 (Some(word), None) => (Meaning::More, word),
                 (_, Some((at, word))) => (Meaning::Change(at), word),
@@ -87,6 +89,16 @@ impl<'a> Answer<'a, '_> {
             (None, None) if asks => (Meaning::Question, self.said(Classes::ASK).unwrap_or("?")),
             (None, None) => self.neither(),
         }
+    }
+
+    /// Beside a refusal, a word such as "list" asks for something only where it leads its clause or something else is asked.
+    fn asks_for_more(&self) -> bool {
+        let leads = |at: usize| {
+            at == 0 || self.units[at - 1].after != Gap::None || is_courtesy(self.units[at - 1].text)
+        };
+        let tells = |(at, unit): (usize, &Unit<'_>)| unit.says(Classes::TELL) && leads(at);
+        let other = self.said(Classes::MORE).is_some() || is_question(self.units);
+        other || self.units.iter().enumerate().any(tells)
     }
 
     fn neither(&self) -> (Meaning, &'a str) {
@@ -121,14 +133,18 @@ impl<'a> Answer<'a, '_> {
 
     /// Thanks to an offer of further help.
     fn thanks(&self) -> bool {
-        let thanks = |token: &Token<'_>| ["thanks", "thank", "appreciate", "help", "helpful"].contains(&token.text);
+        let thanks =
+            |token: &Token<'_>| ["thanks", "thank", "appreciate", "help", "helpful"].contains(&token.text);
         self.tokens.iter().any(thanks) && !is_question(self.units)
     }
 
     /// The change that is asked for: where its words begin, and the word that shows it.
     fn change(&self) -> Option<(usize, &'a str)> {
         let shows = Classes::CHANGE.or(Classes::NUM).or(Classes::ORDINAL);
-        let turned = |unit: &Unit<'_>| matches!(unit.text, "instead" | "actually" | "rather" | "prefer");
+        let makes = |unit: &Unit<'_>| unit.text == "make" && unit.len > 1 && unit.is(Classes::WANT);
+        let turned = |unit: &Unit<'_>| {
+            makes(unit) || matches!(unit.text, "instead" | "actually" | "rather" | "prefer")
+        };
         let by_word = self.units.iter().find(|unit| unit.says(shows) && !self.is_later(unit));
         // "Yes, but later" and "actually, not yet" put off; they change nothing.
         let turns = self.has_content() && self.said(Classes::LATER).is_none();
@@ -152,25 +168,48 @@ impl<'a> Answer<'a, '_> {
     fn wanted_instead(&self) -> Option<&'a Unit<'a>> {
         self.said(Classes::NO.or(Classes::BAD))?;
         let at = self.units.iter().position(|unit| unit.says(Classes::WANT.or(Classes::VERB)))?;
-        let new = |unit: &Unit<'_>| unit.classes == Classes::default() && !self.echo.repeats(&self.tokens[unit.first]);
+        let new = |unit: &Unit<'_>| {
+            unit.classes == Classes::default() && !self.echo.repeats(&self.tokens[unit.first])
+        };
         let past = self.units[..at].iter().any(|unit| matches!(unit.text, "was" | "were" | "did" | "just"));
         let later = self.said(Classes::LATER).is_some();
         (!past && !later && self.units[at..].iter().any(new)).then(|| &self.units[at])
     }
 
     fn has_content(&self) -> bool {
-        let content = |unit: &Unit<'_>| unit.classes == Classes::default() || unit.is(Classes::CHANGE.or(Classes::VERB));
+        let content = |unit: &Unit<'_>| {
+            unit.classes == Classes::default() || unit.is(Classes::CHANGE.or(Classes::VERB))
+        };
         self.units.iter().any(content)
     }
 
     /// The first token after the leading yes, no, but and interjections.
     fn first_content(&self) -> usize {
-        let leading = Classes::APPROVAL.or(Classes::NO).or(Classes::CONTRAST).or(Classes::GREET).or(Classes::BAD);
-        let sound = |unit: &Unit<'_>| unit.is(leading) || is_interjection(unit.text);
+        let leading = Classes::APPROVAL.or(Classes::NO).or(Classes::GREET).or(Classes::BAD);
+        let sound = |unit: &Unit<'_>| unit.is(leading) || is_interjection(unit.text) || is_turn(unit.text);
         self.units.iter().find(|unit| !sound(unit)).map_or(0, |unit| unit.first)
     }
 }
 
+/// Words that only announce a change; "except" and "only" belong to it.
+fn is_turn(word: &str) -> bool {
+    matches!(word, "but" | "however" | "though" | "although" | "actually")
+}
+
 fn is_interjection(word: &str) -> bool {
-    matches!(word, "oh" | "ah" | "uh" | "um" | "umm" | "uhm" | "hm" | "hmm" | "well" | "so" | "please" | "thanks" | "and")
+    matches!(
+        word,
+        "oh" | "ah"
+            | "uh"
+            | "um"
+            | "umm"
+            | "uhm"
+            | "hm"
+            | "hmm"
+            | "well"
+            | "so"
+            | "please"
+            | "thanks"
+            | "and"
+    )
 }

@@ -36,8 +36,14 @@ use meaning::{Answer, Meaning, Reading};
 use normalise::Folded;
 use units::{Token, Unit, tokens, units};
 
+/// A longer text is a document, not an answer; only a question for text takes it.
+const MOST_BYTES: usize = 64 * 1024;
+
 /// Understands `text` as an answer to `question`.
 pub fn parse(text: &str, question: &Question<'_>) -> Reply {
+    if text.len() > MOST_BYTES && (question.kind != Kind::Input || question.risk == Risk::High) {
+        return Reply::clarify("it is too long to be an answer", Vec::new());
+    }
     let folded = Folded::new(text);
     if folded.spans.is_empty() {
         return Reply::clarify("nothing was said", Vec::new());
@@ -81,7 +87,13 @@ fn agree(one: Reply, other: Reply) -> Reply {
 }
 
 /// Reads a reply in one language.
-fn read(text: &str, folded: &Folded, echo: &Echo<'_>, lexicon: &'static Lexicon, question: &Question<'_>) -> Reply {
+fn read(
+    text: &str,
+    folded: &Folded,
+    echo: &Echo<'_>,
+    lexicon: &'static Lexicon,
+    question: &Question<'_>,
+) -> Reply {
     let tokens = tokens(folded, lexicon);
     let units = units(&tokens);
     let answer = Answer { tokens: &tokens, units: &units, echo };
@@ -110,7 +122,13 @@ fn input(text: &str, units: &[Unit<'_>], reading: &Reading<'_>, question: &Quest
 }
 
 /// Turns a reading into the action that is open for it.
-fn reply(text: &str, tokens: &[Token<'_>], units: &[Unit<'_>], reading: &Reading<'_>, question: &Question<'_>) -> Reply {
+fn reply(
+    text: &str,
+    tokens: &[Token<'_>],
+    units: &[Unit<'_>],
+    reading: &Reading<'_>,
+    question: &Question<'_>,
+) -> Reply {
     let meaning = reading.meaning;
     let action = decide::decide(question.kind, meaning);
     if action.is_consent() && question.risk == Risk::High {
@@ -125,7 +143,13 @@ fn reply(text: &str, tokens: &[Token<'_>], units: &[Unit<'_>], reading: &Reading
     reply
 }
 
-fn details(text: &str, tokens: &[Token<'_>], units: &[Unit<'_>], action: Action, meaning: Meaning) -> Details {
+fn details(
+    text: &str,
+    tokens: &[Token<'_>],
+    units: &[Unit<'_>],
+    action: Action,
+    meaning: Meaning,
+) -> Details {
     let said = match meaning {
         Meaning::Consent => None,
         Meaning::Change(at) => tokens.get(at).map(|token| text[token.source..].trim().to_owned()),

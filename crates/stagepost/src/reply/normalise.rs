@@ -76,7 +76,9 @@ impl Folded {
             }
             '\u{300}'..='\u{36f}' | '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{feff}' => {}
             '\u{fe00}'..='\u{fe0f}' | '\u{20e3}' | '\u{1f3fb}'..='\u{1f3ff}' => {}
-            '\u{2013}' | '\u{2014}' | '\u{3001}' | '\u{ff0c}' | '\u{61b}' | '\u{60c}' => self.close(Gap::Comma),
+            '\u{2013}' | '\u{2014}' | '\u{3001}' | '\u{ff0c}' | '\u{61b}' | '\u{60c}' => {
+                self.close(Gap::Comma)
+            }
             '\u{2026}' | '\u{3002}' | '\u{ff01}' | '\u{a1}' => self.close(Gap::Stop),
             '\u{ff1f}' | '\u{bf}' | '\u{61f}' | '\u{37e}' => self.close(Gap::Question),
             _ if char.is_alphanumeric() => char.to_lowercase().for_each(|lower| self.letter(lower, at)),

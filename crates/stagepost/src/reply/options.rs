@@ -70,12 +70,17 @@ impl Options {
     fn weigh(&mut self, echo: &Echo<'_>) {
         let all: Vec<Vec<String>> = self.0.iter().map(stems).collect();
         let count = all.len() as f32;
-        let holding = |text: &str| all.iter().filter(|words| words.iter().any(|word| word == stem(text))).count();
+        let holding =
+            |text: &str| all.iter().filter(|words| words.iter().any(|word| word == stem(text))).count();
         for word in self.0.iter_mut().flat_map(|named| named.label.iter_mut().chain(&mut named.description)) {
             let among = holding(&word.text);
             // Where the question says a word more often than its options do, it is the word for any of them.
             word.common |= echo.times(&word.text) > among;
-            let rare = if among as f32 >= count && count > 1.0 { 0.0 } else { ((count + 1.0) / among.max(1) as f32).ln() };
+            let rare = if among as f32 >= count && count > 1.0 {
+                0.0
+            } else {
+                ((count + 1.0) / among.max(1) as f32).ln()
+            };
             word.weight = if word.common { rare * 0.15 } else { rare };
         }
     }
@@ -97,7 +102,8 @@ impl Options {
 
 impl Hit {
     fn lies_within(&self, outer: &Hit) -> bool {
-        let smaller = self.tokens.1 - self.tokens.0 < outer.tokens.1 - outer.tokens.0 || (!self.whole && outer.whole);
+        let smaller =
+            self.tokens.1 - self.tokens.0 < outer.tokens.1 - outer.tokens.0 || (!self.whole && outer.whole);
         smaller && self.tokens.0 >= outer.tokens.0 && self.tokens.1 <= outer.tokens.1
     }
 }
@@ -110,9 +116,18 @@ impl Named {
         let plain = self.label.iter().any(|word| !word.common);
         let said = run(tokens, &label).filter(|&at| plain || label.len() > 1 || stands_alone(tokens, at));
         // An id of digits is the position's business.
-        let coded = || run(tokens, &id).filter(|_| id.concat().contains(|c: char| c.is_alphabetic()) && id.concat().len() > 1);
-        let whole = |at: usize, len: usize| Hit { score: total.max(0.7) * 1.5, tokens: (at, at + len - 1), whole: true };
-        said.map(|at| whole(at, label.len())).or_else(|| coded().map(|at| whole(at, id.len()))).or_else(|| self.part(tokens, total))
+        let coded = || {
+            run(tokens, &id)
+                .filter(|_| id.concat().contains(|c: char| c.is_alphabetic()) && id.concat().len() > 1)
+        };
+        let whole = |at: usize, len: usize| Hit {
+            score: total.max(0.7) * 1.5,
+            tokens: (at, at + len - 1),
+            whole: true,
+        };
+        said.map(|at| whole(at, label.len()))
+            .or_else(|| coded().map(|at| whole(at, id.len())))
+            .or_else(|| self.part(tokens, total))
     }
 
     /// A part of the label, or words of the description.
@@ -161,7 +176,9 @@ fn run(tokens: &[Token<'_>], words: &[&str]) -> Option<usize> {
     if words.is_empty() {
         return None;
     }
-    tokens.windows(words.len()).position(|window| window.iter().zip(words).all(|(token, word)| token.text == *word))
+    tokens
+        .windows(words.len())
+        .position(|window| window.iter().zip(words).all(|(token, word)| token.text == *word))
 }
 
 fn stems(named: &Named) -> Vec<String> {

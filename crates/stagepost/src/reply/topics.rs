@@ -2,11 +2,14 @@
 
 use super::lexicon::Classes;
 use super::normalise::Gap;
-use super::units::{Token, Unit};
+use super::units::{Token, Unit, is_courtesy};
 
 /// Words after which a topic stands.
 fn introduces(word: &str) -> bool {
-    matches!(word, "about" | "on" | "regarding" | "concerning" | "for" | "of" | "into" | "over" | "research" | "know")
+    matches!(
+        word,
+        "about" | "on" | "regarding" | "concerning" | "for" | "of" | "into" | "over" | "research" | "know"
+    )
 }
 
 /// Returns what more is wanted about: what follows "about" or its like, to the end of the clause.
@@ -25,7 +28,18 @@ pub(super) fn back_to(text: &str, tokens: &[Token<'_>], units: &[Unit<'_>]) -> O
     let back = units.iter().find(|unit| unit.is(Classes::BACK))?;
     let end = clause_end(tokens, back.first);
     let to = tokens[back.first..end].iter().position(|token| token.text == "to")?;
-    original(text, tokens, trimmed(&tokens[back.first + to + 1..end]))
+    let mut place = &tokens[back.first + to + 1..end];
+    while let Some((_, rest)) = place.split_first().filter(|(first, _)| is_article(first.text)) {
+        place = rest;
+    }
+    while let Some((_, rest)) = place.split_last().filter(|(last, _)| is_courtesy(last.text)) {
+        place = rest;
+    }
+    original(text, tokens, place)
+}
+
+fn is_article(word: &str) -> bool {
+    matches!(word, "the" | "a" | "an" | "my" | "our" | "that" | "this")
 }
 
 fn last_more(units: &[Unit<'_>]) -> Option<usize> {
@@ -56,7 +70,8 @@ fn is_filler(token: &Token<'_>) -> bool {
 /// Returns the original text of some words.
 fn original(text: &str, tokens: &[Token<'_>], words: &[Token<'_>]) -> Option<String> {
     let (first, last) = (words.first()?, words.last()?);
-    let next = tokens.iter().find(|token| token.source > last.source).map_or(text.len(), |token| token.source);
+    let next =
+        tokens.iter().find(|token| token.source > last.source).map_or(text.len(), |token| token.source);
     let found = text[first.source..next].trim_end_matches(|c: char| !c.is_alphanumeric());
     (!found.is_empty()).then(|| found.to_owned())
 }

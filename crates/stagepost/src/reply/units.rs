@@ -93,15 +93,28 @@ pub(super) fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
     if token.text.starts_with(|first: char| first.is_ascii_digit()) && !single.is(Classes::ORDINAL) {
         return numeral(single);
     }
-    let phrases = token.entry.map_or(&[][..], |entry| &entry.phrases);
+    // No phrase goes on over a stop.
+    let phrases = token.entry.filter(|_| token.after == Gap::None).map_or(&[][..], |entry| &entry.phrases);
     for phrase in phrases {
         let end = at + 1 + phrase.rest.len();
         if end <= tokens.len() && holds(&tokens[at..end], &phrase.rest) {
+            let Some(classes) = settled(phrase.classes, tokens, end) else { continue };
             let after = tokens[end - 1].after;
-            return Unit { len: end - at, classes: phrase.classes, value: None, after, ..single };
+            return Unit { len: end - at, classes, value: None, after, ..single };
         }
     }
     single
+}
+
+/// A short answer ("I do") agrees where its clause ends, and is no phrase at all where it goes on.
+fn settled(classes: Classes, tokens: &[Token<'_>], end: usize) -> Option<Classes> {
+    if !classes.any(Classes::TAIL) {
+        return Some(classes);
+    }
+    let ends =
+        tokens[end - 1].after != Gap::None || tokens.get(end).is_none_or(|next| is_courtesy(next.text));
+    let rest = classes.without(Classes::TAIL);
+    if ends { Some(Classes::YES) } else { Some(rest).filter(|rest| *rest != Classes::default()) }
 }
 
 /// Whether the tokens after the first are these words, with nothing but spaces between.
@@ -121,17 +134,14 @@ fn is_ordinal_ending(rest: &str) -> bool {
     ["st", "nd", "rd", "th"].contains(&rest)
 }
 
-/// Settles what depends on neighbours: "one" as a thing, "no." before a number, short answers at a clause's end.
+/// Settles what depends on neighbours: "one" as a thing, "no." before a number, "first" at a clause's end.
 fn settle(units: &mut [Unit<'_>], tokens: &[Token<'_>]) {
     for at in 0..units.len() {
         let next = units.get(at + 1).copied();
         let unit = units[at];
-        if unit.is(Classes::TAIL) {
-            let ends = unit.after != Gap::None || next.is_none_or(|next| is_courtesy(next.text));
-            units[at].classes = match ends {
-                true => Classes::YES,
-                false => unit.classes.without(Classes::TAIL).or(Classes::FILL),
-            };
+        if unit.text == "first" && unit.len == 1 && unit.after == Gap::None && next.is_some() {
+            // "Check it first" puts off, "the first part" does not.
+            units[at].classes = unit.classes.without(Classes::LATER);
         }
         if unit.text == "one" && unit.len == 1 && at > 0 && makes_a_thing(&units[at - 1]) {
             units[at].classes = Classes::FILL;
