@@ -120,7 +120,8 @@ impl<'a> Case<'_, 'a, '_> {
     /// "Book it?" "Please book it", "I would like to book it": asking for the very act is a yes.
     fn asks_for_the_act(&self, at: usize) -> bool {
         let unit = &self.units[at];
-        if !unit.is(Classes::VERB) || !self.echo.asked || self.echo.several || !self.repeats(unit) {
+        let open = self.echo.several || self.echo.wants_words;
+        if !unit.is(Classes::VERB) || !self.echo.asked || open || !self.repeats(unit) {
             return false;
         }
         let clause = || self.units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
@@ -195,19 +196,32 @@ fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     {
         return true;
     }
-    !echo.closing && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && !about_oneself(units, at)))
+    !echo.closing && !echo.wants_words && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && praises_the_matter(units, at, echo)))
 }
 
 fn is_resigned(word: &str) -> bool {
     matches!(word, "ok" | "okay" | "okey" | "k" | "kk" | "alright" | "all" | "it")
 }
 
-/// "I am right", "I have a good idea": praise of oneself or one's own is no approval.
-fn about_oneself(units: &[Unit<'_>], at: usize) -> bool {
-    let before = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
-    let mut subjects =
-        before.filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
-    subjects.next().is_some_and(|unit| matches!(unit.text, "i" | "we"))
+/// Whether praise is about what was asked.
+///
+/// "I am right" and "I have a good idea" are about oneself, "you are great" is about the asker, and "great, thanks"
+/// without a question ends a talk.
+fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
+    let clause = || units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
+    let mut subjects = clause().filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
+    let asker = || clause().any(|unit| matches!(unit.text, "are" | "'re" | "were")) && !is_truth(units[at].text);
+    let thanked = !echo.asked && units.iter().any(|unit| matches!(unit.text, "thanks" | "thank" | "thx" | "ty"));
+    !thanked
+        && match subjects.next().map(|unit| unit.text) {
+            Some("i" | "we") => false,
+            Some("you") => !asker(),
+            _ => true,
+        }
+}
+
+fn is_truth(word: &str) -> bool {
+    matches!(word, "right" | "correct" | "exactly" | "exact" | "precise" | "precisely" | "accurate" | "spot")
 }
 
 /// Whether a word is a longer word of approval with one slip: a letter dropped or doubled inside, or two swapped.

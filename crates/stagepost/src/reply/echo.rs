@@ -18,6 +18,8 @@ pub(super) struct Echo<'q> {
     pub(super) names_act: bool,
     /// Whether it names things beyond the words of the language.
     pub(super) names_things: bool,
+    /// Whether it asks for words of one's own ("which city?"): repeating it answers nothing.
+    pub(super) wants_words: bool,
     /// Whether it asks several things: praise of "that" leaves open which of them.
     pub(super) several: bool,
     /// Whether it leaves something out ("without subtitles"): repeating that thing may mean the opposite.
@@ -42,7 +44,8 @@ impl<'q> Echo<'q> {
             leaves_out: (0..tokens.len()).any(|at| leaves_out(&tokens, at)),
             names_act: tokens.iter().any(names_act),
             names_things: tokens.iter().any(|token| token.entry.is_none()),
-            closing: (0..tokens.len()).any(|at| is_closing(&tokens, at)),
+            closing: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::CLOSING)) || is_bad_news(&tokens),
+            wants_words: wants_words(&tokens),
             several: several >= 2,
             alternatives: tokens.len() > MOST_WORDS || tokens.iter().any(|token| token.text == "or"),
         }
@@ -91,10 +94,35 @@ fn leaves_out(tokens: &[Token<'_>], at: usize) -> bool {
         && !unit_at(tokens, at).is(Classes::FILL)
 }
 
-/// Whether an offer of further help begins at a token.
-fn is_closing(tokens: &[Token<'_>], at: usize) -> bool {
+/// Whether a word or phrase of a class begins at a token.
+fn tells(tokens: &[Token<'_>], at: usize, class: Classes) -> bool {
     let Some(entry) = tokens[at].entry else { return false };
-    entry.classes.any(Classes::CLOSING) || (entry.offers && unit_at(tokens, at).is(Classes::CLOSING))
+    entry.classes.any(class) || (entry.offers && unit_at(tokens, at).is(class))
+}
+
+/// Whether it is a notice, not a question, and ends with what did not work.
+fn is_bad_news(tokens: &[Token<'_>]) -> bool {
+    let start = last_sentence(tokens);
+    let asks = tokens.iter().any(|token| token.after == Gap::Question);
+    !asks && (start..tokens.len()).any(|at| tells(tokens, at, Classes::SORRY))
+}
+
+/// Whether its last sentence asks what, where, when, who or how many.
+fn wants_words(tokens: &[Token<'_>]) -> bool {
+    let sentence = &tokens[last_sentence(tokens)..];
+    let opening = |token: &&Token<'_>| token.entry.is_some_and(|entry| entry.classes.any(Classes::YES)) || token.text == "and";
+    let skipped = sentence.iter().take_while(opening).count();
+    let word = |at: usize| sentence.get(skipped + at).map_or("", |token| token.text);
+    match word(0) {
+        "what" | "which" | "where" | "when" | "who" | "whom" => word(1) != "about" && word(1) != "if",
+        "how" => matches!(word(1), "many" | "much" | "long" | "far" | "often"),
+        _ => false,
+    }
+}
+
+fn last_sentence(tokens: &[Token<'_>]) -> usize {
+    let before = &tokens[..tokens.len().saturating_sub(1)];
+    before.iter().rposition(|token| token.after >= Gap::Stop).map_or(0, |at| at + 1)
 }
 
 /// Cuts the commonest endings off, so that "playing" repeats "play".

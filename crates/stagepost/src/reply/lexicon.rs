@@ -61,6 +61,7 @@ classes! {
     33 NUM "num": "A number."
     34 ORDINAL "ordinal": "A position."
     35 CLOSING "closing": "In a question: offers further help."
+    36 SORRY "sorry": "In a notice: something did not work."
 }
 
 impl Classes {
@@ -102,7 +103,7 @@ pub(super) struct Entry {
     pub(super) short: Vec<&'static str>,
     /// Bits of the `same` lines this word stands in.
     pub(super) same: u32,
-    /// Whether a phrase that begins with it offers further help.
+    /// Whether a phrase that begins with it tells what kind of question it is.
     pub(super) offers: bool,
 }
 
@@ -189,7 +190,8 @@ impl Lexicon {
         }
         lexicon.entries.values_mut().for_each(|entry| {
             entry.phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.rest.len()));
-            entry.offers = entry.phrases.iter().any(|phrase| phrase.classes.any(Classes::CLOSING));
+            let offer = Classes::CLOSING.or(Classes::SORRY);
+            entry.offers = entry.phrases.iter().any(|phrase| phrase.classes.any(offer));
         });
         let long = |entry: &&Entry| entry.classes.any(Classes::APPROVAL) && entry.word.len() >= 5;
         lexicon.approvals = lexicon.entries.values().filter(long).map(|entry| entry.word).collect();
