@@ -43,7 +43,7 @@ impl<'q> Echo<'q> {
             asked,
             leaves_out: (0..tokens.len()).any(|at| leaves_out(&tokens, at)),
             names_act: tokens.iter().any(names_act),
-            names_things: tokens.iter().any(|token| token.entry.is_none()),
+            names_things: tokens.iter().any(|token| !token.is_known()),
             closing: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::CLOSING)) || is_bad_news(&tokens),
             wants_words: wants_words(&tokens),
             several: several >= 2,

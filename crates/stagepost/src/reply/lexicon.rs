@@ -88,7 +88,8 @@ impl Classes {
 /// Several words that mean something together.
 #[derive(Debug)]
 pub(super) struct Phrase {
-    pub(super) rest: Vec<&'static str>,
+    /// The numbers of the words after the first.
+    pub(super) rest: Vec<u32>,
     pub(super) classes: Classes,
 }
 
@@ -96,15 +97,30 @@ pub(super) struct Phrase {
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) word: &'static str,
+    /// The word's number: phrases compare numbers, not letters.
+    pub(super) number: u32,
     pub(super) classes: Classes,
     pub(super) value: Option<i32>,
-    /// Longest first, so that the first match is the one to take.
-    pub(super) phrases: Vec<Phrase>,
+    /// By their second word, longest first, so that the first match is the one to take.
+    phrases: Vec<Phrase>,
     pub(super) short: Vec<&'static str>,
     /// Bits of the `same` lines this word stands in.
     pub(super) same: u32,
     /// Whether a phrase that begins with it tells what kind of question it is.
     pub(super) offers: bool,
+}
+
+impl Entry {
+    /// The phrases that go on with a word, longest first.
+    pub(super) fn phrases_with(&self, second: u32) -> impl Iterator<Item = &Phrase> {
+        let start = self.phrases.partition_point(|phrase| phrase.rest[0] < second);
+        self.phrases[start..].iter().take_while(move |phrase| phrase.rest[0] == second)
+    }
+
+    /// Whether the word means something by itself, not only within phrases.
+    pub(super) fn is_known(&self) -> bool {
+        self.classes != Classes::default() || self.same != 0
+    }
 }
 
 /// A fast hash for short words; nobody chooses the keys, so collisions cannot be provoked.
@@ -189,7 +205,7 @@ impl Lexicon {
             lexicon.add_line(class.trim(), items.trim());
         }
         lexicon.entries.values_mut().for_each(|entry| {
-            entry.phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.rest.len()));
+            entry.phrases.sort_by_key(|phrase| (phrase.rest[0], std::cmp::Reverse(phrase.rest.len())));
             let offer = Classes::CLOSING.or(Classes::SORRY);
             entry.offers = entry.phrases.iter().any(|phrase| phrase.classes.any(offer));
         });
@@ -233,13 +249,15 @@ impl Lexicon {
     /// Adds every reading of a phrase with alternatives.
     fn add_phrase(&mut self, words: &[Vec<&'static str>], bits: Classes) {
         let Some((firsts, rest)) = words.split_first() else { return };
+        let numbers = |word: &Vec<&'static str>| word.iter().map(|word| self.entry(word).number).collect();
+        let rest: Vec<Vec<u32>> = rest.iter().map(numbers).collect();
         for first in firsts {
             let entry = self.entry(first);
             if rest.is_empty() {
                 entry.classes = entry.classes.or(bits);
                 continue;
             }
-            for tail in combinations(rest) {
+            for tail in combinations(&rest) {
                 match entry.phrases.iter_mut().find(|phrase| phrase.rest == tail) {
                     Some(known) => known.classes = known.classes.or(bits),
                     None => entry.phrases.push(Phrase { rest: tail, classes: bits }),
@@ -252,7 +270,8 @@ impl Lexicon {
         if !self.entries.contains_key(word) {
             // Built once per language and kept for the life of the program: leaking is the plain way to `'static`.
             let word: &'static str = Box::leak(word.to_owned().into_boxed_str());
-            self.entries.insert(word, Entry { word, ..Entry::default() });
+            let number = self.entries.len() as u32;
+            self.entries.insert(word, Entry { word, number, ..Entry::default() });
         }
         self.entries.get_mut(word).expect("inserted above if it was missing")
     }
@@ -289,9 +308,9 @@ fn fold(word: &str) -> String {
     if word.starts_with('\'') { format!("'{plain}") } else { plain.to_owned() }
 }
 
-fn combinations(words: &[Vec<&'static str>]) -> Vec<Vec<&'static str>> {
+fn combinations(words: &[Vec<u32>]) -> Vec<Vec<u32>> {
     words.iter().fold(vec![Vec::new()], |done, group| {
-        let extend = |known: &Vec<&'static str>| {
+        let extend = |known: &Vec<u32>| {
             let known = known.clone();
             group.iter().map(move |word| known.iter().copied().chain([*word]).collect())
         };

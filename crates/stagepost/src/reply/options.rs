@@ -158,7 +158,7 @@ fn said(words: &[Word], tokens: &[Token<'_>]) -> (f32, bool, (usize, usize)) {
 fn names(token: &Token<'_>, word: &Word) -> bool {
     token.text == word.text
         || (!word.common && token.text.len() > 3 && stem(token.text) == stem(&word.text))
-        || (!word.common && token.entry.is_none() && is_typo(token.text, &word.text))
+        || (!word.common && !token.is_known() && is_typo(token.text, &word.text))
 }
 
 /// A label that is one common word ("After") was only said where nothing follows or it is judged.

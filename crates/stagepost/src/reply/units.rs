@@ -14,6 +14,13 @@ pub(super) struct Token<'a> {
     pub(super) after: Gap,
 }
 
+impl Token<'_> {
+    /// Whether the language knows what the word does by itself.
+    pub(super) fn is_known(&self) -> bool {
+        self.entry.is_some_and(Entry::is_known)
+    }
+}
+
 /// One or several words that do one thing.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unit<'a> {
@@ -94,8 +101,9 @@ pub(super) fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
         return numeral(single);
     }
     // No phrase goes on over a stop.
-    let phrases = token.entry.filter(|_| token.after == Gap::None).map_or(&[][..], |entry| &entry.phrases);
-    for phrase in phrases {
+    let second = tokens.get(at + 1).filter(|_| token.after == Gap::None).and_then(|next| next.entry);
+    let (Some(entry), Some(second)) = (token.entry, second) else { return single };
+    for phrase in entry.phrases_with(second.number) {
         let end = at + 1 + phrase.rest.len();
         if end <= tokens.len() && holds(&tokens[at..end], &phrase.rest) {
             let Some(classes) = settled(phrase.classes, tokens, end) else { continue };
@@ -118,8 +126,11 @@ fn settled(classes: Classes, tokens: &[Token<'_>], end: usize) -> Option<Classes
 }
 
 /// Whether the tokens after the first are these words, with nothing but spaces between.
-fn holds(tokens: &[Token<'_>], rest: &[&str]) -> bool {
-    tokens.windows(2).zip(rest).all(|(pair, word)| pair[0].after == Gap::None && pair[1].text == *word)
+fn holds(tokens: &[Token<'_>], rest: &[u32]) -> bool {
+    let follows = |(pair, word): (&[Token<'_>], &u32)| {
+        pair[0].after == Gap::None && pair[1].entry.is_some_and(|entry| entry.number == *word)
+    };
+    tokens.windows(2).zip(rest).all(follows)
 }
 
 fn numeral(unit: Unit<'_>) -> Unit<'_> {
