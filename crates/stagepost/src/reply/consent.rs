@@ -101,7 +101,8 @@ impl<'a> Case<'_, 'a, '_> {
         }
         let nothing = NOTHING.or(Classes::APPROVAL).or(Classes::WANT).or(Classes::HEDGE);
         let act = unit.is(Classes::VERB) && !self.echo.names_act && !self.widens(at);
-        if unit.is(nothing) || act || self.is_known_object(at) || self.misspells(unit) {
+        let repeated_request = unit.is(Classes::ALONE) && self.spelling.is_some();
+        if unit.is(nothing) || act || repeated_request || self.is_known_object(at) || self.misspells(unit) {
             return Ok(());
         }
         match self.repeats(unit) {
@@ -156,14 +157,15 @@ impl<'a> Case<'_, 'a, '_> {
     /// "Reserve it?" "Yes, reserve the car": the object of a repeated act, where the question named none.
     fn is_known_object(&self, at: usize) -> bool {
         let [.., act, pointer] = &self.units[..at] else { return false };
-        let acts = act.is(Classes::VERB) && (!self.echo.names_act || self.repeats(act));
+        let plain = matches!(act.text, "make" | "do" | "take" | "get") && !self.echo.names_act;
+        let acts = plain || (act.is(Classes::VERB) && (!self.echo.names_act || self.repeats(act)));
         let points = matches!(pointer.text, "the" | "that" | "this") && pointer.len == 1;
         let unit = &self.units[at];
-        let last =
-            unit.after != Gap::None || self.units.get(at + 1).is_none_or(|next| is_courtesy(next.text));
+        let after = unit.after != Gap::None
+            || self.units[at + 1..].iter().all(|next| is_courtesy(next.text) || next.is(Classes::FILL));
         let unknown = unit.classes == Classes::default() || unit.classes == Classes::VERB;
         let this = matches!(pointer.text, "that" | "this");
-        acts && points && last && unknown && (this || !self.echo.names_things)
+        acts && points && after && unknown && (this || !self.echo.names_things)
     }
 }
 
@@ -189,14 +191,25 @@ fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let unit = &units[at];
     // "Anything else?" "It is okay, great, thanks." is no yes.
     if unit.is(Classes::YES) {
-        return !echo.closing || !is_resigned(unit.text);
+        let may_decline = echo.closing || (echo.offers && is_said_of_it(units, at));
+        return !(may_decline && is_resigned(unit.text));
     }
     if unit.is(Classes::ALONE)
         && (units.iter().all(|unit| unit.is(Classes::ALONE)) || echo.contains(unit.text))
     {
         return true;
     }
-    !echo.closing && !echo.wants_words && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && praises_the_matter(units, at, echo)))
+    !echo.closing
+        && !echo.wants_words
+        && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && praises_the_matter(units, at, echo)))
+}
+
+/// "It's okay", "that's alright" with nothing after it.
+fn is_said_of_it(units: &[Unit<'_>], at: usize) -> bool {
+    let mut before = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
+    let ends = units[at].after != Gap::None
+        || units[at + 1..].iter().all(|next| is_courtesy(next.text) || next.text == "you");
+    ends && before.any(|unit| matches!(unit.text, "it" | "that" | "this"))
 }
 
 fn is_resigned(word: &str) -> bool {
@@ -209,10 +222,23 @@ fn is_resigned(word: &str) -> bool {
 /// without a question ends a talk.
 fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let clause = || units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
-    let mut subjects = clause().filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
-    let asker = || clause().any(|unit| matches!(unit.text, "are" | "'re" | "were")) && !is_truth(units[at].text);
-    let thanked = !echo.asked && units.iter().any(|unit| matches!(unit.text, "thanks" | "thank" | "thx" | "ty"));
-    !thanked
+    let mut subjects =
+        clause().filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
+    let asker =
+        || clause().any(|unit| matches!(unit.text, "are" | "'re" | "were")) && !is_truth(units[at].text);
+    let thanked = !echo.asked
+        && units[at].len == 1
+        && units.iter().any(|unit| matches!(unit.text, "thanks" | "thank" | "thx" | "ty"));
+    let said = units[at].text;
+    let turned_down =
+        echo.offers && said == "fine" && is_said_of_it(units, at) && clause().any(|unit| unit.text == "it");
+    // "It has to be perfect", "be good", "the right one": a demand or a description.
+    let demanded = clause().any(|unit| unit.is(Classes::WANT) && unit.len > 1)
+        || clause().last().is_some_and(|first| matches!(first.text, "be" | "let"))
+        || (at > 0
+            && clause().next().is_some_and(|before| before.text == "the")
+            && subjects.clone().next().is_none());
+    !(thanked || demanded || turned_down)
         && match subjects.next().map(|unit| unit.text) {
             Some("i" | "we") => false,
             Some("you") => !asker(),

@@ -1,9 +1,9 @@
 //! What the question said: an answer that only repeats it adds nothing.
 
-use super::lexicon::{Classes, Lexicon};
+use super::lexicon::{Classes, Entry, Lexicon};
 use super::normalise::{Folded, Gap};
 use super::question::Question;
-use super::units::{Token, tokens, unit_at};
+use super::units::{Token, holds, tokens};
 
 /// The words of a question, ready to be compared with those of an answer.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub(super) struct Echo<'q> {
     pub(super) names_act: bool,
     /// Whether it names things beyond the words of the language.
     pub(super) names_things: bool,
+    /// Whether it offers to do something: "it's okay" may then turn it down.
+    pub(super) offers: bool,
     /// Whether it asks for words of one's own ("which city?"): repeating it answers nothing.
     pub(super) wants_words: bool,
     /// Whether it asks several things: praise of "that" leaves open which of them.
@@ -45,6 +47,7 @@ impl<'q> Echo<'q> {
             names_act: tokens.iter().any(names_act),
             names_things: tokens.iter().any(|token| !token.is_known()),
             closing: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::CLOSING)) || is_bad_news(&tokens),
+            offers: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::OFFER)),
             wants_words: wants_words(&tokens),
             several: several >= 2,
             alternatives: tokens.len() > MOST_WORDS || tokens.iter().any(|token| token.text == "or"),
@@ -89,15 +92,23 @@ fn names_act(token: &Token<'_>) -> bool {
 }
 
 fn leaves_out(tokens: &[Token<'_>], at: usize) -> bool {
-    matches!(tokens[at].text, "without" | "no")
-        && tokens[at].after == Gap::None
-        && !unit_at(tokens, at).is(Classes::FILL)
+    let next = tokens.get(at + 1).map_or("", |next| next.text);
+    let courtesy = matches!(next, "problem" | "problems" | "worries" | "longer");
+    matches!(tokens[at].text, "without" | "no") && tokens[at].after == Gap::None && !courtesy
 }
 
 /// Whether a word or phrase of a class begins at a token.
 fn tells(tokens: &[Token<'_>], at: usize, class: Classes) -> bool {
     let Some(entry) = tokens[at].entry else { return false };
-    entry.classes.any(class) || (entry.offers && unit_at(tokens, at).is(class))
+    entry.classes.any(class) || (entry.tells && begins(tokens, at, entry, class))
+}
+
+fn begins(tokens: &[Token<'_>], at: usize, entry: &Entry, class: Classes) -> bool {
+    let Some(second) = tokens.get(at + 1).and_then(|next| next.entry) else { return false };
+    entry.phrases_with(second.number).any(|phrase| {
+        let end = at + 1 + phrase.rest.len();
+        phrase.classes.any(class) && end <= tokens.len() && holds(&tokens[at..end], &phrase.rest)
+    })
 }
 
 /// Whether it is a notice, not a question, and ends with what did not work.
@@ -110,7 +121,9 @@ fn is_bad_news(tokens: &[Token<'_>]) -> bool {
 /// Whether its last sentence asks what, where, when, who or how many.
 fn wants_words(tokens: &[Token<'_>]) -> bool {
     let sentence = &tokens[last_sentence(tokens)..];
-    let opening = |token: &&Token<'_>| token.entry.is_some_and(|entry| entry.classes.any(Classes::YES)) || token.text == "and";
+    let opening = |token: &&Token<'_>| {
+        token.entry.is_some_and(|entry| entry.classes.any(Classes::YES)) || token.text == "and"
+    };
     let skipped = sentence.iter().take_while(opening).count();
     let word = |at: usize| sentence.get(skipped + at).map_or("", |token| token.text);
     match word(0) {

@@ -62,10 +62,13 @@ classes! {
     34 ORDINAL "ordinal": "A position."
     35 CLOSING "closing": "In a question: offers further help."
     36 SORRY "sorry": "In a notice: something did not work."
+    37 OFFER "offer": "In a question: offers to do something."
 }
 
 impl Classes {
     pub(super) const APPROVAL: Classes = Classes(0b111);
+    /// What only tells something about a question; in an answer such a phrase is just its words.
+    pub(super) const ASKING: Classes = Classes::CLOSING.or(Classes::SORRY).or(Classes::OFFER);
 
     pub(super) const fn or(self, other: Classes) -> Classes {
         Classes(self.0 | other.0)
@@ -107,7 +110,7 @@ pub(super) struct Entry {
     /// Bits of the `same` lines this word stands in.
     pub(super) same: u32,
     /// Whether a phrase that begins with it tells what kind of question it is.
-    pub(super) offers: bool,
+    pub(super) tells: bool,
 }
 
 impl Entry {
@@ -206,8 +209,7 @@ impl Lexicon {
         }
         lexicon.entries.values_mut().for_each(|entry| {
             entry.phrases.sort_by_key(|phrase| (phrase.rest[0], std::cmp::Reverse(phrase.rest.len())));
-            let offer = Classes::CLOSING.or(Classes::SORRY);
-            entry.offers = entry.phrases.iter().any(|phrase| phrase.classes.any(offer));
+            entry.tells = entry.phrases.iter().any(|phrase| phrase.classes.any(Classes::ASKING));
         });
         let long = |entry: &&Entry| entry.classes.any(Classes::APPROVAL) && entry.word.len() >= 5;
         lexicon.approvals = lexicon.entries.values().filter(long).map(|entry| entry.word).collect();

@@ -86,7 +86,7 @@ pub(super) fn units<'a>(tokens: &[Token<'a>]) -> Vec<Unit<'a>> {
     units
 }
 
-pub(super) fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
+fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
     let token = tokens[at];
     let single = Unit {
         text: token.text,
@@ -106,7 +106,8 @@ pub(super) fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
     for phrase in entry.phrases_with(second.number) {
         let end = at + 1 + phrase.rest.len();
         if end <= tokens.len() && holds(&tokens[at..end], &phrase.rest) {
-            let Some(classes) = settled(phrase.classes, tokens, end) else { continue };
+            let classes = phrase.classes.without(Classes::ASKING);
+            let Some(classes) = settled(classes, tokens, end) else { continue };
             let after = tokens[end - 1].after;
             return Unit { len: end - at, classes, value: None, after, ..single };
         }
@@ -117,7 +118,7 @@ pub(super) fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
 /// A short answer ("I do") agrees where its clause ends, and is no phrase at all where it goes on.
 fn settled(classes: Classes, tokens: &[Token<'_>], end: usize) -> Option<Classes> {
     if !classes.any(Classes::TAIL) {
-        return Some(classes);
+        return Some(classes).filter(|classes| *classes != Classes::default());
     }
     let ends =
         tokens[end - 1].after != Gap::None || tokens.get(end).is_none_or(|next| is_courtesy(next.text));
@@ -126,7 +127,7 @@ fn settled(classes: Classes, tokens: &[Token<'_>], end: usize) -> Option<Classes
 }
 
 /// Whether the tokens after the first are these words, with nothing but spaces between.
-fn holds(tokens: &[Token<'_>], rest: &[u32]) -> bool {
+pub(super) fn holds(tokens: &[Token<'_>], rest: &[u32]) -> bool {
     let follows = |(pair, word): (&[Token<'_>], &u32)| {
         pair[0].after == Gap::None && pair[1].entry.is_some_and(|entry| entry.number == *word)
     };
