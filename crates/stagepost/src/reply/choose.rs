@@ -26,6 +26,9 @@ pub(super) fn choose(
     let options = Options::new(question.options, lexicon, answer.echo);
     let mut hits = options.hits(answer.tokens);
     hits.iter_mut().for_each(|hit| *hit = hit.filter(|hit| hit.whole || !is_set_phrase(answer.units, hit)));
+    let chance: Vec<bool> =
+        hits.iter().map(|hit| hit.is_some_and(|hit| is_by_chance(answer, &hits, &hit))).collect();
+    hits.iter_mut().zip(chance).for_each(|(hit, chance)| *hit = hit.filter(|_| !chance));
     let choice = Choosing { answer, choices: question.options, hits: &hits, multiple: question.multiple };
     choice.read()
 }
@@ -36,6 +39,40 @@ fn is_set_phrase(units: &[Unit<'_>], hit: &Hit) -> bool {
     let meaning = refusing.or(Classes::BACK).or(Classes::ANY).or(Classes::HEDGE).or(Classes::CLOSE);
     let within = |unit: &Unit<'_>| unit.first <= hit.tokens.0 && hit.tokens.1 < unit.first + unit.len;
     units.iter().any(|unit| unit.len > 1 && unit.is(meaning) && within(unit))
+}
+
+/// A word of a label among other words that nothing accounts for: the talk is of something else.
+fn is_by_chance(answer: &Answer<'_, '_>, hits: &[Option<Hit>], hit: &Hit) -> bool {
+    let named = |at: usize| hits.iter().flatten().any(|hit| (hit.tokens.0..=hit.tokens.1).contains(&at));
+    let foreign = |unit: &&Unit<'_>| {
+        let known = unit.classes != Classes::default() || answer.tokens[unit.first].is_known();
+        !known && !named(unit.first) && !answer.echo.contains(unit.text)
+    };
+    let counted = |unit: &&Unit<'_>| unit.is(Classes::NUM.or(Classes::ORDINAL)) && !named(unit.first);
+    let around = sentence(answer.units, hit.tokens);
+    let short = hit.tokens.0 == hit.tokens.1 && answer.tokens[hit.tokens.0].text.len() < 4;
+    hit.slight
+        && (short || around.iter().filter(foreign).count() > 1 || around.iter().any(|unit| counted(&unit)))
+}
+
+/// The units of the sentence around a name.
+fn sentence<'t, 'a>(units: &'t [Unit<'a>], (first, last): (usize, usize)) -> &'t [Unit<'a>] {
+    let start =
+        units.iter().rposition(|unit| unit.first < first && unit.after >= Gap::Stop).map_or(0, |at| at + 1);
+    let end = units.iter().position(|unit| unit.first + unit.len > last && unit.after >= Gap::Stop);
+    &units[start..end.map_or(units.len(), |at| at + 1)]
+}
+
+/// Words after which a number counts things: "get me 3", "for two".
+fn counts(word: &str) -> bool {
+    matches!(
+        word,
+        "for" | "me" | "us" | "just" | "only" | "get" | "of" | "about" | "around" | "from" | "until" | "my"
+    )
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_alphabetic())
 }
 
 /// An answer beside the options it may name.
@@ -247,13 +284,19 @@ impl Choosing<'_, '_, '_> {
         let asking = |token: &Token<'_>| token.entry.is_some_and(|entry| entry.classes.any(Classes::ASK));
         let first =
             words.iter().find(|token| !matches!(token.text, "and" | "so" | "ok" | "okay" | "oh" | "well"));
-        let inverted = first
-            .is_some_and(|token| matches!(token.text, "is" | "are" | "does" | "do" | "did" | "was" | "has"));
+        let third = words.len() > 1
+            && first.is_some_and(|token| matches!(token.text, "can" | "could" | "will" | "would"))
+            && !words.iter().any(|token| token.entry.is_some_and(|entry| entry.classes.any(Classes::WHO)));
+        let inverted = third
+            || first.is_some_and(|token| {
+                matches!(token.text, "is" | "are" | "does" | "do" | "did" | "was" | "has")
+            });
         !about && (words.iter().any(asking) || inverted)
     }
 
     fn approved_elsewhere(&self, clause: &std::ops::Range<usize>) -> bool {
-        let approves = |unit: &&Unit<'_>| unit.says(Classes::APPROVAL) && !clause.contains(&unit.first);
+        let praise = Classes::GOOD.or(Classes::GO);
+        let approves = |unit: &&Unit<'_>| unit.says(praise) && !clause.contains(&unit.first);
         self.answer.units.iter().any(|unit| approves(&unit) && !self.is_named(unit.first))
     }
 
@@ -275,20 +318,19 @@ impl Choosing<'_, '_, '_> {
         let before = at.checked_sub(1).map(|before| &units[before]);
         let labelled = before.is_some_and(|before| before.is(Classes::OPTION) && before.after <= Gap::Stop);
         let next = units.get(at + 1).filter(|_| unit.after == Gap::None);
-        let pointed = next.is_none_or(|next| {
-            next.is(Classes::OPTION)
-                || matches!(next.text, "one" | "please" | "thanks" | "and" | "or" | "is" | "sounds" | "looks")
-        });
         if unit.is(Classes::ORDINAL) {
-            // Beside a whole name, "the 2nd" is a date or the like.
-            let named = self.hits.iter().flatten().any(|hit| hit.whole);
+            let pointed = next.is_some_and(|next| next.text == "one" || next.is(Classes::OPTION));
+            let judged =
+                next.is_some_and(|next| matches!(next.text, "is" | "sounds" | "looks")) && is_word(unit.text);
+            let the = before.is_some_and(|before| before.text == "the");
             let dated = next.is_some_and(|next| next.text == "of")
                 || units[..at].iter().rev().take(2).any(|unit| unit.text == "on");
-            return (!dated && (plain || labelled || (pointed && !named)))
-                .then(|| self.index_of(unit.value?))
-                .flatten();
+            let fits = plain || labelled || pointed || (the && judged);
+            return (fits && !dated).then(|| self.index_of(unit.value?)).flatten();
         }
-        if unit.is(Classes::NUM) && (labelled || (plain && !self.is_named(unit.first))) {
+        let counted = before.is_some_and(|before| counts(before.text))
+            || (unit.text == "one" && !before.is_none_or(|before| before.is(Classes::YES)));
+        if unit.is(Classes::NUM) && (labelled || (plain && !counted && !self.is_named(unit.first))) {
             return self.index_of(unit.value?);
         }
         let alone = units.iter().all(|other| other.first == unit.first || is_courteous(other));

@@ -191,7 +191,8 @@ fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let unit = &units[at];
     // "Anything else?" "It is okay, great, thanks." is no yes.
     if unit.is(Classes::YES) {
-        let may_decline = echo.closing || (echo.offers && is_said_of_it(units, at));
+        let thanks = units.iter().any(|unit| is_thanks(unit.text));
+        let may_decline = echo.closing || ((echo.offers || thanks) && is_said_of_it(units, at));
         return !(may_decline && is_resigned(unit.text));
     }
     if unit.is(Classes::ALONE)
@@ -226,9 +227,7 @@ fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
         clause().filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
     let asker =
         || clause().any(|unit| matches!(unit.text, "are" | "'re" | "were")) && !is_truth(units[at].text);
-    let thanked = !echo.asked
-        && units[at].len == 1
-        && units.iter().any(|unit| matches!(unit.text, "thanks" | "thank" | "thx" | "ty"));
+    let thanked = !echo.asked && units[at].len == 1 && units.iter().any(|unit| is_thanks(unit.text));
     let said = units[at].text;
     let turned_down =
         echo.offers && said == "fine" && is_said_of_it(units, at) && clause().any(|unit| unit.text == "it");
@@ -244,6 +243,10 @@ fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
             Some("you") => !asker(),
             _ => true,
         }
+}
+
+fn is_thanks(word: &str) -> bool {
+    matches!(word, "thanks" | "thank" | "thx" | "ty")
 }
 
 fn is_truth(word: &str) -> bool {
@@ -271,6 +274,9 @@ fn one_slip(word: &str, right: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::normalise::Folded;
+    use super::super::question::Language;
+    use super::super::units::{tokens, units};
     use super::*;
 
     #[test]
@@ -281,5 +287,26 @@ mod tests {
         assert!(!one_slip("correcto", "correct"));
         assert!(!one_slip("perfekt", "perfect"));
         assert!(!one_slip("incorrect", "correct"));
+    }
+
+    #[track_caller]
+    fn obstacle(question: Option<&str>, text: &str) -> String {
+        let (asked, said) = (Folded::new(question.unwrap_or_default()), Folded::new(text));
+        let lexicon = Lexicon::of(Language::English);
+        let echo = Echo::new(&asked, question.is_some(), lexicon);
+        let tokens = tokens(&said, lexicon);
+        let obstacle = consent(&tokens, &units(&tokens), &echo, lexicon, Risk::Normal).expect_err(text);
+        format!("{obstacle:?}")
+    }
+
+    #[test]
+    fn the_first_word_that_holds_back_is_named() {
+        assert_eq!(obstacle(None, "yes, but"), r#"Reserve("but", "contrast")"#);
+        assert_eq!(obstacle(None, "yes, 3"), r#"Reserve("3", "num")"#);
+        assert_eq!(obstacle(None, "yes, purple"), r#"Unknown("purple")"#);
+        assert_eq!(obstacle(None, "is it ok"), "Question");
+        assert_eq!(obstacle(None, "thank you"), "NoApproval");
+        assert_eq!(obstacle(None, &"yes ".repeat(100)), "Long");
+        assert_eq!(obstacle(Some("Paint the door green?"), "green is fine"), r#"Partial("green")"#);
     }
 }

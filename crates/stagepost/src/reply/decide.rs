@@ -112,3 +112,41 @@ pub(super) fn needs_phrase(phrase: Option<&str>) -> Reply {
     };
     Reply::clarify(because, Vec::new())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEANINGS: [Meaning; 11] = [
+        Meaning::Consent,
+        Meaning::Refusal,
+        Meaning::Cancel,
+        Meaning::Back,
+        Meaning::Change(0),
+        Meaning::More,
+        Meaning::Question,
+        Meaning::Qualified,
+        Meaning::Hedge,
+        Meaning::Empty,
+        Meaning::Other,
+    ];
+
+    #[test]
+    fn every_meaning_has_an_open_action_and_only_consent_consents() {
+        for kind in Kind::all() {
+            for meaning in MEANINGS {
+                let action = decide(kind, meaning);
+                assert!(open_actions(kind).contains(&action), "{kind} {meaning:?}");
+                assert!(!action.is_consent() || meaning == Meaning::Consent, "{kind} {meaning:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn going_back_and_cancelling_are_open_everywhere() {
+        for kind in Kind::all() {
+            assert_eq!(decide(kind, Meaning::Back), Action::Back);
+            assert_eq!(decide(kind, Meaning::Cancel), Action::Cancel);
+        }
+    }
+}

@@ -147,3 +147,36 @@ pub(super) fn stem(word: &str) -> &str {
     }
     word
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::question::Language;
+    use super::*;
+
+    fn with<T>(question: &str, look: impl FnOnce(&Echo<'_>) -> T) -> T {
+        let folded = Folded::new(question);
+        look(&Echo::new(&folded, true, Lexicon::of(Language::English)))
+    }
+
+    #[test]
+    fn endings_do_not_matter() {
+        assert!(
+            with("Shall I start playing the songs?", |echo| echo.contains("play") && echo.contains("song"))
+        );
+        assert_eq!(stem("is"), "is");
+    }
+
+    #[test]
+    fn the_kind_of_question_is_seen() {
+        assert!(with("Is there anything else?", |echo| echo.closing));
+        assert!(with("Sorry, that did not work.", |echo| echo.closing));
+        assert!(!with("Sorry for the wait. Shall I go on?", |echo| echo.closing));
+        assert!(with("Red or blue?", |echo| echo.alternatives));
+        assert!(with("Red? And round?", |echo| echo.several));
+        assert!(with("Shall I print it?", |echo| echo.offers && echo.names_act));
+        assert!(with("Ok, which city?", |echo| echo.wants_words));
+        assert!(!with("What about Rome?", |echo| echo.wants_words));
+        assert!(with("Print it without the map?", |echo| echo.leaves_out));
+        assert!(!with("No problem, print it?", |echo| echo.leaves_out));
+    }
+}

@@ -67,7 +67,7 @@ impl<'a> Answer<'a, '_> {
 
     fn other_than_consent(&self) -> (Meaning, &'a str) {
         let change = self.change();
-        if let Some(word) = self.said(Classes::BACK).filter(|_| change.is_none()) {
+        if let Some(word) = self.said(Classes::BACK).filter(|_| self.said(Classes::CHANGE).is_none()) {
             return (Meaning::Back, word);
         }
         if let Some(word) = self.said(Classes::STOP).filter(|_| change.is_none()) {

@@ -25,6 +25,8 @@ const COMMON: Classes = Classes::APPROVAL
     .or(Classes::HEDGE)
     .or(Classes::CLOSE)
     .or(Classes::GREET)
+    .or(Classes::VERB)
+    .or(Classes::NUM)
     .or(Classes::OPTION);
 
 /// One word of a label or description.
@@ -52,6 +54,8 @@ pub(super) struct Hit {
     pub(super) tokens: (usize, usize),
     /// Whether the whole label or id was said.
     pub(super) whole: bool,
+    /// Whether less than about half of the label was said.
+    pub(super) slight: bool,
 }
 
 /// All options of a question as words.
@@ -124,6 +128,7 @@ impl Named {
             score: total.max(0.7) * 1.5,
             tokens: (at, at + len - 1),
             whole: true,
+            slight: false,
         };
         said.map(|at| whole(at, label.len()))
             .or_else(|| coded().map(|at| whole(at, id.len())))
@@ -137,7 +142,9 @@ impl Named {
         let covered = if total > 0.0 { label / total } else { 0.0 };
         let score = label * (0.3 + 0.7 * covered) + if described { about * 0.4 } else { 0.0 };
         let tokens = if plain { span } else { around };
-        (plain || described).then_some(Hit { score, tokens, whole: false }).filter(|hit| hit.score > 0.0)
+        (plain || described)
+            .then_some(Hit { score, tokens, whole: false, slight: covered < 0.6 })
+            .filter(|hit| hit.score > 0.0)
     }
 }
 
@@ -191,7 +198,8 @@ fn named(choice: &Choice, lexicon: &'static Lexicon) -> Named {
         super::units::tokens(&folded, lexicon).iter().map(|token| token.text.to_owned()).collect()
     };
     let word = |text: String| {
-        let common = lexicon.get(&text).is_some_and(|entry| entry.classes.any(COMMON));
+        let entry = lexicon.get(&text).filter(|entry| entry.is_known()).or_else(|| lexicon.get(stem(&text)));
+        let common = entry.is_some_and(|entry| entry.classes.any(COMMON));
         Word { text, weight: 0.0, common }
     };
     let words = |text: &str| plain(text).into_iter().map(word).collect::<Vec<_>>();

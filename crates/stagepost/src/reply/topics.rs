@@ -75,3 +75,26 @@ fn original(text: &str, tokens: &[Token<'_>], words: &[Token<'_>]) -> Option<Str
     let found = text[first.source..next].trim_end_matches(|c: char| !c.is_alphanumeric());
     (!found.is_empty()).then(|| found.to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Kind, Question, parse};
+
+    fn topics(text: &str) -> Vec<String> {
+        parse(text, &Question::new(Kind::PresentFindings)).details.topics
+    }
+
+    #[test]
+    fn topics_keep_the_persons_own_words() {
+        assert_eq!(topics("Tell me more about the Old Bridge, please"), ["Old Bridge"]);
+        assert_eq!(topics("more research on cafés and water"), ["cafés", "water"]);
+        assert_eq!(topics("explain"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_way_back_may_name_its_goal() {
+        let back_to = |text: &str| parse(text, &Question::new(Kind::Confirm)).details.back_to;
+        assert_eq!(back_to("go back to the Second Draft please").as_deref(), Some("Second Draft"));
+        assert_eq!(back_to("go back"), None);
+    }
+}

@@ -159,6 +159,9 @@ fn settle(units: &mut [Unit<'_>], tokens: &[Token<'_>]) {
             units[at].classes = Classes::FILL;
             units[at].value = None;
         }
+        if unit.is(Classes::STOP) && unit.len == 1 && is_noun(units, at) {
+            units[at].classes = Classes::default();
+        }
         if unit.text == "help" && unit.len == 1 && units[..at].iter().rev().take(6).any(is_thanking) {
             units[at].classes = Classes::FILL;
         }
@@ -181,6 +184,15 @@ fn makes_a_thing(before: &Unit<'_>) -> bool {
     before.after == Gap::None && !before.is(Classes::OPTION) && (unknown || before.is(making))
 }
 
+/// "A lunch stop", "the end": a thing, not a call to stop.
+fn is_noun(units: &[Unit<'_>], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).map(|before| &units[before]) else { return false };
+    let article = matches!(before.text, "a" | "an" | "the" | "another" | "each" | "every" | "my" | "our");
+    let placed = |next: &Unit<'_>| matches!(next.text, "at" | "in" | "on" | "near" | "for" | "is" | "was");
+    let named = before.classes == Classes::default() && (at > 1 || units.get(at + 1).is_some_and(placed));
+    before.after == Gap::None && (article || named)
+}
+
 /// "Thank you for all your kind help" asks for none.
 fn is_thanking(unit: &Unit<'_>) -> bool {
     matches!(unit.text, "thanks" | "thank" | "appreciate" | "appreciated" | "great" | "your" | "all")
@@ -198,5 +210,75 @@ fn negate(units: &mut [Unit<'_>]) {
         unit.negated = negating && !turns && !unit.is(Classes::NOT.or(Classes::NO));
         negating = (negating && !turns) || unit.is(Classes::NOT.or(Classes::NO).or(Classes::STOP));
         negating &= unit.after == Gap::None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::question::Language;
+    use super::*;
+
+    /// Shows each unit as its words, with `!` where it is negated.
+    fn shown(text: &str) -> Vec<String> {
+        let folded = Folded::new(text);
+        let tokens = tokens(&folded, Lexicon::of(Language::English));
+        let show = |unit: Unit<'_>| {
+            let words: Vec<&str> =
+                tokens[unit.first..unit.first + unit.len].iter().map(|token| token.text).collect();
+            format!("{}{}", if unit.negated { "!" } else { "" }, words.join(" "))
+        };
+        units(&tokens).into_iter().map(show).collect()
+    }
+
+    fn classes(text: &str, at: usize) -> Classes {
+        let folded = Folded::new(text);
+        units(&tokens(&folded, Lexicon::of(Language::English)))[at].classes
+    }
+
+    #[test]
+    fn contractions_are_spelled_out() {
+        assert_eq!(shown("thats what ive got"), ["that", "'s", "what", "i", "'ve", "got"]);
+        assert_eq!(shown("cant"), ["can", "not"]);
+    }
+
+    #[test]
+    fn the_longest_phrase_wins_and_stops_at_a_comma() {
+        assert_eq!(shown("not bad at all"), ["not bad at all"]);
+        assert_eq!(shown("not bad, at all"), ["not bad", "at", "all"]);
+        assert_eq!(shown("go, ahead"), ["go", "ahead"]);
+    }
+
+    #[test]
+    fn a_negator_reaches_to_the_end_of_its_clause() {
+        assert_eq!(shown("do not send it, send that"), ["do", "not", "!send", "!it", "send", "that"]);
+        assert_eq!(shown("not red but blue"), ["not", "!red", "but", "blue"]);
+    }
+
+    #[test]
+    fn one_is_a_number_only_by_itself() {
+        assert!(classes("one", 0).any(Classes::NUM));
+        assert!(classes("option one", 1).any(Classes::NUM));
+        assert!(!classes("a coastal one", 2).any(Classes::NUM));
+        assert!(!classes("the second one", 2).any(Classes::NUM));
+    }
+
+    #[test]
+    fn an_abbreviated_number_is_no_refusal() {
+        assert!(!classes("no. 4", 0).any(Classes::NO));
+        assert!(classes("no, 4", 0).any(Classes::NO));
+    }
+
+    #[test]
+    fn a_stop_on_the_way_ends_nothing() {
+        assert!(!classes("a lunch stop", 2).any(Classes::STOP));
+        assert!(!classes("the end", 1).any(Classes::STOP));
+        assert!(classes("please stop", 1).any(Classes::STOP));
+        assert!(classes("Robin stop", 1).any(Classes::STOP));
+    }
+
+    #[test]
+    fn short_answers_agree_only_at_the_end() {
+        assert!(classes("I do.", 0).any(Classes::YES));
+        assert!(!classes("I do wonder", 0).any(Classes::YES));
     }
 }
