@@ -101,6 +101,27 @@ fn the_final_route_is_not_approved_by_half_a_yes() {
 }
 
 #[test]
+fn each_point_of_the_journey_knows_its_own_words() {
+    let approvals =
+        ["generate it", "I approve the final route", "looks good, generate", "write the GPX file"];
+    assert_actions("presentFinal", Action::Approve, &approvals);
+    assert_actions("presentFindings", Action::Confirm, &["proceed to route generation", "generate routes"]);
+    assert_actions("refineRoute", Action::Confirm, &["approve the refinements", "no changes, go ahead"]);
+    let changes = [
+        "add a coffee stop at km 30",
+        "lunch stop at km 40",
+        "skip the second climb",
+        "less climbing please",
+    ];
+    assert_actions("refineRoute", Action::Refine, &changes);
+    assert_actions(
+        "presentFinal",
+        Action::Clarify,
+        &["generate later", "is the distance right?", "don't generate it"],
+    );
+}
+
+#[test]
 fn a_reply_is_the_json_that_scripts_read() {
     let reply = answer("select_route", "route #2");
     let json = serde_json::to_value(&reply).expect("a reply is plain data");

@@ -84,7 +84,7 @@ pub(super) fn could_mean(kind: Kind, meaning: Meaning) -> Vec<String> {
         Meaning::Refusal => &[Reject, Refine, Action::Cancel, Action::Back],
         Meaning::Hedge => &[Confirm, Approve, Select, Reject],
         Meaning::Change(_) | Meaning::Other => &[Refine, Select],
-        Meaning::More | Meaning::Question => &[RequestMore],
+        Meaning::More | Meaning::Question => &[RequestMore, Refine, Action::Back],
         Meaning::Cancel | Meaning::Back | Meaning::Empty => &[],
     };
     let open = open_actions(kind);

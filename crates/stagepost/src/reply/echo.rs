@@ -140,7 +140,7 @@ fn last_sentence(tokens: &[Token<'_>]) -> usize {
 
 /// Cuts the commonest endings off, so that "playing" repeats "play".
 pub(super) fn stem(word: &str) -> &str {
-    for ending in ["ations", "ation", "ings", "ing", "ed", "es", "s", "e"] {
+    for ending in ["ations", "ation", "ating", "ated", "ates", "ate", "ings", "ing", "ed", "es", "s", "e"] {
         if let Some(rest) = word.strip_suffix(ending).filter(|rest| rest.len() >= 3) {
             return rest;
         }

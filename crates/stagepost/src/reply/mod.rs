@@ -52,9 +52,11 @@ pub fn parse(text: &str, question: &Question<'_>) -> Reply {
         return typed_phrase(question);
     }
     let asked = Echo::folded(question);
+    // The kinds of a journey ask something even where their text is not known.
+    let known = question.text.is_some() || !question.kind.own_words().is_empty();
     let mut replies = question.languages.iter().map(|language| {
         let lexicon = Lexicon::of(*language);
-        let echo = Echo::new(&asked, question.text.is_some(), lexicon);
+        let echo = Echo::new(&asked, known, lexicon);
         read(text, &folded, &echo, lexicon, question)
     });
     let Some(first) = replies.next() else { return Reply::clarify("no language is switched on", Vec::new()) };
