@@ -146,6 +146,26 @@ pub enum Language {
     German,
 }
 
+impl Language {
+    /// Every language there is a data file for.
+    pub const ALL: [Language; 4] = [Language::English, Language::Spanish, Language::French, Language::German];
+
+    /// Returns the two-letter code, such as `en`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Language::English => "en",
+            Language::Spanish => "es",
+            Language::French => "fr",
+            Language::German => "de",
+        }
+    }
+
+    /// Returns the language of a two-letter code.
+    pub fn from_code(code: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.code() == code)
+    }
+}
+
 /// A question as the parser needs to know it.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
