@@ -92,7 +92,16 @@ fn one_after_a_determiner_is_no_number() {
 
 #[test]
 fn numbers_of_other_things_choose_nothing() {
-    assert_asks(&["we are 2 people", "3 days", "7", "option 9", "on the 2nd of May"]);
+    assert_asks(&[
+        "0",
+        "get me 3",
+        "for two",
+        "we are 2 people",
+        "3 days",
+        "7",
+        "option 9",
+        "on the 2nd of May",
+    ]);
     assert_takes("t-23", &["Castle Ridge for 3 people on the 1st"]);
 }
 
@@ -163,6 +172,15 @@ fn a_label_of_common_words_is_taken_when_it_is_said() {
         let reply = parse(text, &Question::new(Kind::Choose).among(&options));
         assert_eq!(reply.details.option_ids, [id], "`{text}`: {}", reply.because);
     }
+}
+
+#[test]
+fn a_number_that_is_an_id_and_a_place_is_asked_about() {
+    let options = [Choice::new("2", "Pear"), Choice::new("1", "Apple"), Choice::new("30", "Plum")];
+    let reply = |text: &str| parse(text, &Question::new(Kind::Choose).among(&options));
+    assert_eq!(reply("2").details.could_mean, ["2", "1"]);
+    assert_eq!(reply("30").details.option_ids, ["30"]);
+    assert_eq!(reply("3").details.option_ids, ["30"]);
 }
 
 #[test]

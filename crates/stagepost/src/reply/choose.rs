@@ -279,19 +279,21 @@ impl Choosing<'_, '_, '_> {
     /// Whether the words before a name ask about it ("is …", "how long is …"), rather than for it ("how about …").
     fn asks(&self, before: std::ops::Range<usize>) -> bool {
         let words = &self.answer.tokens[before];
-        let about =
-            words.windows(2).any(|pair| matches!(pair[0].text, "how" | "what") && pair[1].text == "about");
-        let asking = |token: &Token<'_>| token.entry.is_some_and(|entry| entry.classes.any(Classes::ASK));
-        let first =
-            words.iter().find(|token| !matches!(token.text, "and" | "so" | "ok" | "okay" | "oh" | "well"));
-        let third = words.len() > 1
-            && first.is_some_and(|token| matches!(token.text, "can" | "could" | "will" | "would"))
-            && !words.iter().any(|token| token.entry.is_some_and(|entry| entry.classes.any(Classes::WHO)));
-        let inverted = third
-            || first.is_some_and(|token| {
-                matches!(token.text, "is" | "are" | "does" | "do" | "did" | "was" | "has")
-            });
-        !about && (words.iter().any(asking) || inverted)
+        let is =
+            |token: &Token<'_>, class: Classes| token.entry.is_some_and(|entry| entry.classes.any(class));
+        let proposes = |pair: &[Token<'_>]| matches!(pair[0].text, "how" | "what") && pair[1].text == "about";
+        let opening =
+            |token: &&Token<'_>| !matches!(token.text, "and" | "so" | "ok" | "okay" | "oh" | "well");
+        let inverted = match words.iter().find(opening).map_or("", |token| token.text) {
+            "is" | "are" | "does" | "do" | "did" | "was" | "has" => true,
+            // "Could we take …" asks for it, "can the castle …" asks about it.
+            "can" | "could" | "will" | "would" => {
+                words.len() > 1 && !words.iter().any(|token| is(token, Classes::WHO))
+            }
+            _ => false,
+        };
+        let asking = inverted || words.iter().any(|token| is(token, Classes::ASK));
+        asking && !words.windows(2).any(proposes)
     }
 
     fn approved_elsewhere(&self, clause: &std::ops::Range<usize>) -> bool {
@@ -305,7 +307,16 @@ impl Choosing<'_, '_, '_> {
         let plain = self.is_plain();
         let mut found = Vec::new();
         for (at, unit) in self.answer.units.iter().enumerate() {
-            let index = self.position(at, unit, plain).filter(|_| !self.is_averse(unit.first));
+            if self.is_averse(unit.first) {
+                continue;
+            }
+            let numbered = self.is_number(at, unit, plain);
+            // A number may be an option's id as well as its place: where they differ, both are asked about.
+            found.extend(self.choices.iter().position(|choice| numbered && choice.id == unit.text));
+            let index = match numbered {
+                true => unit.value.and_then(|value| usize::try_from(value - 1).ok()),
+                false => self.ordinal(at, unit, plain).or_else(|| self.letter(at, unit, plain)),
+            };
             found.extend(index.filter(|index| *index < self.choices.len()));
         }
         found.sort_unstable();
@@ -313,37 +324,44 @@ impl Choosing<'_, '_, '_> {
         (!found.is_empty() && !self.asks(0..self.answer.tokens.len().min(1))).then_some(found)
     }
 
-    fn position(&self, at: usize, unit: &Unit<'_>, plain: bool) -> Option<usize> {
-        let units = self.answer.units;
-        let before = at.checked_sub(1).map(|before| &units[before]);
-        let labelled = before.is_some_and(|before| before.is(Classes::OPTION) && before.after <= Gap::Stop);
-        let next = units.get(at + 1).filter(|_| unit.after == Gap::None);
-        if unit.is(Classes::ORDINAL) {
-            let pointed = next.is_some_and(|next| next.text == "one" || next.is(Classes::OPTION));
-            let judged =
-                next.is_some_and(|next| matches!(next.text, "is" | "sounds" | "looks")) && is_word(unit.text);
-            let the = before.is_some_and(|before| before.text == "the");
-            let dated = next.is_some_and(|next| next.text == "of")
-                || units[..at].iter().rev().take(2).any(|unit| unit.text == "on");
-            let fits = plain || labelled || pointed || (the && judged);
-            return (fits && !dated).then(|| self.index_of(unit.value?)).flatten();
-        }
-        let counted = before.is_some_and(|before| counts(before.text))
-            || (unit.text == "one" && !before.is_none_or(|before| before.is(Classes::YES)));
-        if unit.is(Classes::NUM) && (labelled || (plain && !counted && !self.is_named(unit.first))) {
-            return self.index_of(unit.value?);
-        }
-        let alone = units.iter().all(|other| other.first == unit.first || is_courteous(other));
-        (labelled || (alone && plain)).then(|| letter(unit.text)).flatten()
+    /// "Option", "number", "route" before a unit.
+    fn is_labelled(&self, at: usize) -> bool {
+        at > 0
+            && self.answer.units[at - 1].is(Classes::OPTION)
+            && self.answer.units[at - 1].after <= Gap::Stop
     }
 
-    fn index_of(&self, value: i32) -> Option<usize> {
+    fn is_number(&self, at: usize, unit: &Unit<'_>, plain: bool) -> bool {
+        let before = at.checked_sub(1).map(|before| &self.answer.units[before]);
+        let one = unit.text == "one" && before.is_some_and(|before| !before.is(Classes::YES));
+        let counted = one || before.is_some_and(|before| counts(before.text));
+        unit.is(Classes::NUM) && (self.is_labelled(at) || (plain && !counted && !self.is_named(unit.first)))
+    }
+
+    fn ordinal(&self, at: usize, unit: &Unit<'_>, plain: bool) -> Option<usize> {
+        let units = self.answer.units;
+        let next = units.get(at + 1).filter(|_| unit.after == Gap::None);
+        let follows = |words: &[&str]| next.is_some_and(|next| words.contains(&next.text));
+        let pointed = follows(&["one"]) || next.is_some_and(|next| next.is(Classes::OPTION));
+        let judged = at > 0
+            && units[at - 1].text == "the"
+            && follows(&["is", "sounds", "looks"])
+            && is_word(unit.text);
+        let dated = follows(&["of"]) || units[..at].iter().rev().take(2).any(|unit| unit.text == "on");
+        let fits =
+            unit.is(Classes::ORDINAL) && !dated && (plain || pointed || judged || self.is_labelled(at));
         let count = self.choices.len();
-        match value {
+        match unit.value.filter(|_| fits)? {
             -1 => count.checked_sub(1),
             0 => (count % 2 == 1).then_some(count / 2),
-            _ => usize::try_from(value - 1).ok(),
+            place => usize::try_from(place - 1).ok(),
         }
+    }
+
+    fn letter(&self, at: usize, unit: &Unit<'_>, plain: bool) -> Option<usize> {
+        let alone = |other: &Unit<'_>| other.first == unit.first || is_courteous(other);
+        let fits = self.is_labelled(at) || (plain && self.answer.units.iter().all(alone));
+        letter(unit.text).filter(|_| fits)
     }
 
     /// Whether every word belongs to choosing: nothing else is talked about, so a number is a position.

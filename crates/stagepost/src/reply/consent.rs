@@ -223,26 +223,31 @@ fn is_resigned(word: &str) -> bool {
 /// without a question ends a talk.
 fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let clause = || units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
-    let mut subjects =
-        clause().filter(|unit| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1));
-    let asker =
-        || clause().any(|unit| matches!(unit.text, "are" | "'re" | "were")) && !is_truth(units[at].text);
     let thanked = !echo.asked && units[at].len == 1 && units.iter().any(|unit| is_thanks(unit.text));
-    let said = units[at].text;
-    let turned_down =
-        echo.offers && said == "fine" && is_said_of_it(units, at) && clause().any(|unit| unit.text == "it");
-    // "It has to be perfect", "be good", "the right one": a demand or a description.
-    let demanded = clause().any(|unit| unit.is(Classes::WANT) && unit.len > 1)
-        || clause().last().is_some_and(|first| matches!(first.text, "be" | "let"))
-        || (at > 0
-            && clause().next().is_some_and(|before| before.text == "the")
-            && subjects.clone().next().is_none());
-    !(thanked || demanded || turned_down)
-        && match subjects.next().map(|unit| unit.text) {
-            Some("i" | "we") => false,
-            Some("you") => !asker(),
-            _ => true,
-        }
+    let it = clause().any(|unit| unit.text == "it");
+    let turned_down = echo.offers && units[at].text == "fine" && it && is_said_of_it(units, at);
+    let about_asker =
+        clause().any(|unit| matches!(unit.text, "are" | "'re" | "were")) && !is_truth(units[at].text);
+    let about_it = match subject(clause()) {
+        Some("i" | "we") => false,
+        Some("you") => !about_asker,
+        _ => true,
+    };
+    about_it && !(thanked || turned_down || is_demand(clause()))
+}
+
+/// The nearest word before that stands for a person or thing.
+fn subject<'u>(mut backwards: impl Iterator<Item = &'u Unit<'u>>) -> Option<&'u str> {
+    let stands = |unit: &&Unit<'_>| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1);
+    backwards.find(stands).map(|unit| unit.text)
+}
+
+/// "It has to be …", "be …", "the … one": a demand or a description of what is wanted.
+fn is_demand<'u>(backwards: impl Iterator<Item = &'u Unit<'u>> + Clone) -> bool {
+    let required = backwards.clone().any(|unit| unit.is(Classes::WANT) && unit.len > 1);
+    let ordered = backwards.clone().last().is_some_and(|first| matches!(first.text, "be" | "let"));
+    let described = backwards.clone().next().is_some_and(|before| before.text == "the");
+    required || ordered || (described && subject(backwards).is_none())
 }
 
 fn is_thanks(word: &str) -> bool {

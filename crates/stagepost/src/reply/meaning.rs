@@ -91,7 +91,7 @@ impl<'a> Answer<'a, '_> {
         }
     }
 
-    /// Beside a refusal, a word such as "list" asks for something only where it leads its clause or something else is asked.
+    /// Beside a refusal, a word such as "list" asks for something only where it leads its clause.
     fn asks_for_more(&self) -> bool {
         let leads = |at: usize| {
             at == 0 || self.units[at - 1].after != Gap::None || is_courtesy(self.units[at - 1].text)
