@@ -45,7 +45,7 @@ fn plain_agreement() {
 #[test]
 fn plain_refusal() {
     assert_all(Action::Reject, &["no", "nope", "absolutely not", "I'd rather not", "👎", "not now", "-1"]);
-    assert_all(Action::Reject, &["that is wrong", "this isn't right", "I disapprove", "nah, I'm good"]);
+    assert_all(Action::Reject, &["that is wrong", "this isn't right", "I disapprove", "nah, we're good"]);
     assert_all(Action::Reject, &["maybe another time", "I don't want that", "none of these", "not a chance"]);
     assert_all(Action::Cancel, &["cancel", "stop it", "never mind", "forget it", "please abort"]);
 }

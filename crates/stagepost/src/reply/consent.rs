@@ -145,7 +145,7 @@ impl<'a> Case<'_, 'a, '_> {
         self.units[at + 1..].iter().take(2).any(|next| next.is(Classes::ALL))
     }
 
-    /// "A shared ride is fine": approving of one thing the question named leaves the rest open.
+    /// "A green door is fine": approving of one thing the question named leaves the rest open.
     fn names_one_aspect(&self, at: usize) -> bool {
         let judged = |unit: &Unit<'_>| unit.is(Classes::AUX.or(Classes::GOOD)) || is_judging(unit.text);
         let pointed = |unit: &Unit<'_>| matches!(unit.text, "that" | "this" | "these" | "those");

@@ -38,7 +38,11 @@ impl Folded {
         let mut at = 0;
         while at < bytes.len() {
             let byte = bytes[at];
-            if byte.is_ascii() {
+            if byte.is_ascii_lowercase() {
+                let run = bytes[at..].iter().take_while(|byte| byte.is_ascii_lowercase()).count();
+                folded.letters(&text[at..at + run], at);
+                at += run;
+            } else if byte.is_ascii() {
                 folded.ascii(bytes, at, byte);
                 at += 1;
             } else {
@@ -93,6 +97,14 @@ impl Folded {
             self.open = Some((self.buffer.len() as u32, source as u32));
         }
         self.buffer.push(char);
+    }
+
+    /// The commonest case by far: plain letters are taken over as they are.
+    fn letters(&mut self, letters: &str, source: usize) {
+        if self.open.is_none() {
+            self.open = Some((self.buffer.len() as u32, source as u32));
+        }
+        self.buffer.push_str(letters);
     }
 
     fn letter(&mut self, char: char, source: usize) {

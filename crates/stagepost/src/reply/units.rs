@@ -56,7 +56,8 @@ pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<T
             let text = entry.map_or(text, |entry| entry.word);
             Token { text, entry, source, after }
         };
-        let parts = match (entry, word.find('\'')) {
+        let at = if entry.is_none() { word.bytes().position(|byte| byte == b'\'') } else { None };
+        let parts = match (entry, at) {
             (Some(entry), _) if !entry.short.is_empty() => entry.short.clone(),
             (None, Some(at)) => vec![&word[..at], &word[at..]],
             _ => {
