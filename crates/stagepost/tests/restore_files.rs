@@ -250,6 +250,25 @@ fn a_file_changed_in_the_middle_is_kept_and_the_rest_goes_back() {
 }
 
 #[test]
+fn a_file_that_was_edited_just_now_is_not_deleted() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("new", "known").write("other", "known");
+    let snapshots = fixture.open();
+    let plan = snapshots.plan_restore(&between(&fixture.capture(), &good, Mode::Files)).unwrap();
+    let root = fixture.root.clone();
+    let mut edit = |path: &RepoPath| {
+        if path.as_bytes() == b"new" {
+            fs::write(root.join("new"), "typed just now").unwrap();
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let error = snapshots.apply_restore(&plan, &mut edit).unwrap_err();
+    assert!(matches!(&error, RestoreError::Changed { path } if path.as_bytes() == b"new"), "{error}");
+    assert_eq!(fs::read(fixture.root.join("new")).unwrap(), b"typed just now");
+}
+
+#[test]
 fn a_parent_swapped_for_a_link_writes_nothing_outside() {
     let fixture = Fixture::new();
     let good = fixture.capture();

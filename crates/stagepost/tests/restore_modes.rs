@@ -7,6 +7,7 @@ use std::fs;
 
 use restore_support::{assert_is, assert_no_leftovers, between, go_on, restore};
 use snapshot_support::{Fixture, id};
+use stagepost::model::RepoPath;
 use stagepost::snapshot::restore::{Mode, Moved, Refusal, RestoreError};
 use stagepost::snapshot::{Capture, Keep, Way};
 
@@ -213,6 +214,31 @@ fn a_commit_made_after_the_safety_snapshot_is_not_lost() {
     );
     assert_eq!(fixture.git(&["rev-parse", "HEAD"]), head);
     assert_is(&fixture, &safety);
+}
+
+#[test]
+fn a_commit_made_in_the_middle_is_not_lost() {
+    let fixture = Fixture::new();
+    let target = fixture.capture();
+    fixture.write("a.txt", "x").commit("second");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Hard)).unwrap();
+    let mut made = String::new();
+    let mut commit = |path: &RepoPath| {
+        if path.as_bytes() == b".git" && made.is_empty() {
+            fixture.git(&["commit", "-q", "--allow-empty", "-m", "just now"]);
+            made = fixture.git(&["rev-parse", "HEAD"]);
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let error = snapshots.apply_restore(&plan, &mut commit).unwrap_err();
+    assert!(matches!(error, RestoreError::HeadMoved), "{error}");
+    assert_eq!(fixture.git(&["rev-parse", "HEAD"]), made);
+    let reverted = snapshots.revert_restore(plan.restore(), &mut go_on).unwrap();
+    assert_eq!(reverted.head, Moved::Left);
+    assert_is(&fixture, &safety);
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
 }
 
 #[test]
