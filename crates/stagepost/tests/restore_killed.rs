@@ -6,7 +6,7 @@ mod snapshot_support;
 use std::fs;
 use std::ops::ControlFlow;
 
-use restore_support::{assert_no_leftovers, between, everything, go_on};
+use restore_support::{assert_no_leftovers, between, cut_off, everything, go_on};
 use snapshot_support::Fixture;
 use stagepost::model::{RepoPath, Snapshot};
 use stagepost::snapshot::Snapshots;
@@ -37,23 +37,6 @@ fn state(fixture: &Fixture) -> (Vec<(String, String)>, String, String) {
         fs::read_to_string(fixture.root.join(".git/HEAD")).unwrap()
     );
     (everything(&fixture.root), index, head)
-}
-
-/// Stops after `steps` steps; says whether it was stopped.
-fn cut_off(snapshots: &Snapshots, restore: &Restore, steps: usize) -> bool {
-    let mut left = steps;
-    let mut count_down = |_: &RepoPath| {
-        if left == 0 {
-            return ControlFlow::Break(());
-        }
-        left -= 1;
-        ControlFlow::Continue(())
-    };
-    match snapshots.finish_restore(restore, &mut count_down) {
-        Ok(_) => false,
-        Err(RestoreError::Interrupted) => true,
-        Err(error) => panic!("after {steps} steps: {error:?}"),
-    }
 }
 
 #[test]
