@@ -140,8 +140,6 @@ fn a_plan_that_ignored_files_stand_against_is_not_applied() {
     let target = fixture.capture();
     fixture.write(".gitignore", "log\n").write("log", "in no checkpoint");
     let snapshots = fixture.open();
-    let safety = fixture.capture();
-    let _ = safety;
     fixture.git(&["rm", "-q", "--cached", "--ignore-unmatch", "log"]);
     let now = snapshots.look(&Capture::default()).unwrap();
     let plan = snapshots
@@ -524,7 +522,11 @@ fn line_ends_become_what_git_makes_of_them() {
         fixture.write(".git/info/attributes", rules);
         let (key, value) = setting.split_once('=').unwrap();
         fixture.git(&["config", key, value]);
-        let clear = || (0..attributes.len()).for_each(|kind| drop(fixture.remove(&kind.to_string())));
+        let clear = || {
+            for kind in 0..attributes.len() {
+                fixture.remove(&kind.to_string());
+            }
+        };
         clear();
         fixture.git(&["checkout", "-q", "--", "."]);
         let by_git = everything(&fixture.root);

@@ -4,12 +4,10 @@ mod restore_support;
 mod snapshot_support;
 
 use std::fs;
-use std::ops::ControlFlow;
 
 use restore_support::{assert_no_leftovers, between, cut_off, everything, go_on};
 use snapshot_support::Fixture;
-use stagepost::model::{RepoPath, Snapshot};
-use stagepost::snapshot::Snapshots;
+use stagepost::model::Snapshot;
 use stagepost::snapshot::restore::{Mode, Restore, RestoreError};
 
 /// A story with every kind of change in it, in files, index and HEAD.

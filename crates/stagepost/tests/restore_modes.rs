@@ -282,3 +282,28 @@ fn a_private_store_gives_back_what_was_staged() {
     assert_eq!(fixture.git(&["show", ":a.txt"]), "staged only here");
     fixture.git(&["fsck", "--strict"]);
 }
+
+#[test]
+fn repositories_that_only_git_understands_are_restored_as_well() {
+    for format in ["--object-format=sha256", "--ref-format=reftable"] {
+        let fixture = Fixture::unborn(&[format]);
+        fixture.write("a", "1").write("dir/b", "2").commit("first");
+        fixture.write("a", "staged").git(&["add", "a"]);
+        let target = fixture.capture();
+        let state = || {
+            (
+                restore_support::everything(&fixture.root),
+                fixture.git(&["status", "--porcelain"]),
+                fixture.git(&["rev-parse", "HEAD"]),
+            )
+        };
+        let then = state();
+        fixture.write("c", "3").remove("dir").commit("second");
+        let now = state();
+        let snapshots = fixture.open();
+        let (safety, _) = restore(&snapshots, &target, Mode::Hard, &[]).ok();
+        assert_eq!(state(), then, "{format}");
+        restore(&snapshots, &safety, Mode::Hard, &[]).ok();
+        assert_eq!(state(), now, "{format}");
+    }
+}
