@@ -1,5 +1,7 @@
 //! Restoring files: what is written, what is deleted, and what is never touched.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 
@@ -536,4 +538,16 @@ fn line_ends_become_what_git_makes_of_them() {
         restore(&fixture.open(), &target, Mode::Files, &[]).ok();
         assert_eq!(everything(&fixture.root), by_git, "{setting}");
     }
+}
+
+#[test]
+fn what_was_private_stays_private() {
+    let fixture = Fixture::new();
+    fixture.write("secret", "first");
+    fs::set_permissions(fixture.root.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let first = fixture.capture();
+    fixture.write("secret", "second");
+    restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+    let mode = fs::metadata(fixture.root.join("secret")).unwrap().permissions().mode();
+    assert_eq!((mode & 0o777, fs::read(fixture.root.join("secret")).unwrap()), (0o600, b"first".to_vec()));
 }

@@ -1,5 +1,7 @@
 //! A restore cut off at every step: the next command finishes it or takes it back, exactly.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 

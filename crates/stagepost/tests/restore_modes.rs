@@ -1,5 +1,7 @@
 //! What each mode puts back: files, HEAD, branch and index, exactly, and only when nothing is lost.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 

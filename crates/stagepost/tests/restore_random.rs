@@ -1,5 +1,7 @@
 //! Random work trees, there and back, held to git's own view of them.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 

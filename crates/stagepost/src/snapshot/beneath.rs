@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
-pub(crate) use folder::{Folder, Node, Place, Temporary, is_temporary};
+pub(crate) use folder::{Folder, Node, Place, Stamp, Temporary, is_temporary};
 
 use crate::model::RepoPath;
 
@@ -203,7 +203,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (root, path) in both_ways(folder.path()).into_iter().zip(["a/b/x.sh", "c/d/x.sh"]) {
             let place = root.make_folder_of(path.as_bytes()).unwrap().0;
-            let temporary = place.write_beside(b"hello", true).unwrap();
+            let temporary = place.write_beside(b"hello", true, None).unwrap();
             assert!(is_temporary(temporary.name()) && !folder.path().join(path).exists());
             place.place(&temporary, b"x.sh", Place::Fresh).unwrap();
 
@@ -248,7 +248,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         let place = root.make_folder_of(b"x").unwrap().0;
-        let temporary = place.write_beside(b"ours", false).unwrap();
+        let temporary = place.write_beside(b"ours", false, None).unwrap();
         std::fs::write(folder.path().join("x"), "theirs").unwrap();
 
         assert!(place.place(&temporary, b"x", Place::Fresh).unwrap_err().is_occupied());

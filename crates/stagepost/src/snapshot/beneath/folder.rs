@@ -149,15 +149,22 @@ impl Folder {
         }
     }
 
-    /// Writes a new file under a temporary name; it is not synced yet.
-    pub(crate) fn write_beside(&self, bytes: &[u8], executable: bool) -> Result<Temporary, Error> {
+    /// Writes a new file under a temporary name; it is not synced yet. Who may read and write it is as with the file
+    /// that it will replace, so that what was private stays private; without one, the process's umask decides.
+    pub(crate) fn write_beside(
+        &self,
+        bytes: &[u8],
+        executable: bool,
+        replaces: Option<Stamp>,
+    ) -> Result<Temporary, Error> {
         let name = temporary_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
         let handle = fs::openat(&self.handle, &name, flags, mode)
             .map_err(|errno| self.failed("create", &name, errno))?;
         let mut file = File::from(handle);
-        match file.write_all(bytes) {
+        let permit = replaces.map_or(Ok(()), |old| fs::fchmod(&file, with_execution(old.mode, executable)));
+        match permit.map_err(io::Error::from).and_then(|()| file.write_all(bytes)) {
             Ok(()) => Ok(Temporary { name, file: Some(file) }),
             Err(error) => {
                 // a full disk must not be made fuller by what could not be finished
@@ -215,9 +222,8 @@ impl Folder {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let failed = |errno: Errno| self.failed("change the mode of", name, errno);
         let handle = fs::openat(&self.handle, name, flags, Mode::empty()).map_err(failed)?;
-        let mode = fs::fstat(&handle).map_err(failed)?.st_mode & 0o777;
-        let mode = if executable { mode | ((mode & 0o444) >> 2) } else { mode & !0o111 };
-        fs::fchmod(&handle, Mode::from_raw_mode(mode)).map_err(failed)
+        let mode = fs::fstat(&handle).map_err(failed)?.st_mode;
+        fs::fchmod(&handle, with_execution(mode, executable)).map_err(failed)
     }
 
     /// Makes the folder's names durable.
@@ -247,6 +253,12 @@ impl Temporary {
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.as_ref().map_or(Ok(()), File::sync_data)
     }
+}
+
+/// A file's mode with the right to execute given to all who may read, or taken from all.
+fn with_execution(mode: u32, executable: bool) -> Mode {
+    let mode = mode & 0o777;
+    Mode::from_raw_mode(if executable { mode | ((mode & 0o444) >> 2) } else { mode & !0o111 })
 }
 
 fn temporary_name() -> Vec<u8> {
