@@ -203,6 +203,7 @@ impl<'a> Search<'a> {
         }
         self.skip_unreadable_folders(&answer.stderr);
         let mut paths = split(&answer.stdout);
+        paths.retain(|path| !self.snapshots.is_ours(path));
         guard::untracked(paths.len(), self.options).map_err(|source| self.snapshots.refused(source))?;
         for asked in self.asked_for() {
             let known: BTreeSet<_> = paths.iter().cloned().collect();
@@ -230,6 +231,9 @@ impl<'a> Search<'a> {
     /// Says whether a path goes into the private index as it is on disk (or is gone from it); what does not is
     /// noted as skipped.
     fn wanted(&mut self, path: &RepoPath) -> bool {
+        if self.is_beyond_link(path) {
+            return false;
+        }
         match self.fault(path) {
             Some((reason, size)) => {
                 self.included.remove(path);
@@ -238,6 +242,14 @@ impl<'a> Search<'a> {
             }
             None => true,
         }
+    }
+
+    /// Says whether a link stands where a folder above the path was: the path is gone then.
+    fn is_beyond_link(&self, path: &RepoPath) -> bool {
+        let bytes = path.as_bytes();
+        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(position, _)| position);
+        let mut folders = ends.map(|end| on_disk(&self.snapshots.root, &bytes[..end]));
+        folders.any(|folder| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink()))
     }
 
     fn fault(&self, path: &RepoPath) -> Option<(SkipReason, u64)> {
