@@ -1,12 +1,15 @@
 //! What a command works with: the project around the current folder, and the printer.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
-use stagepost::project::{Context, Layer, Origin, Place, Project, Settings};
+use stagepost::model::RepoPath;
+use stagepost::project::{Context, Layer, Origin, Place, Project, Recovery, Settings};
+use stagepost::snapshot::GitProgram;
 
 use crate::args::Global;
 use crate::failure::Failure;
-use crate::ui::Ui;
+use crate::ui::{self, Ui};
 
 pub(crate) struct App {
     pub(crate) ui: Ui,
@@ -59,7 +62,43 @@ impl App {
         Failure: From<E>,
     {
         let settings = self.settings(Some(&place.root))?;
-        Ok(open(place, settings, Context::system(who()))?)
+        let git = GitProgram::new("git", std::env::vars_os());
+        let project = open(place, settings, Context::system(who(), git))?;
+        if let Some(recovery) = project.recover()? {
+            self.recovered(&project, &recovery)?;
+        }
+        Ok(project)
+    }
+
+    /// Says what became of a restore that had been cut off.
+    fn recovered(&self, project: &Project, recovery: &Recovery) -> Result<(), Failure> {
+        let id = project.short_id(&recovery.target)?;
+        let what = if recovery.finished { "finished" } else { "took back" };
+        self.ui.warn(format!("{what} the restore of {id} that had been cut off"));
+        for path in &recovery.left {
+            self.ui.warn(format!("left {}: it was changed meanwhile", ui::printable(&path.to_string())));
+        }
+        Ok(())
+    }
+
+    /// A path that a person typed, as the project names it.
+    pub(crate) fn repo_path(&self, project: &Project, typed: &Path) -> Result<RepoPath, Failure> {
+        let root = &project.place().root;
+        let folder = std::fs::canonicalize(&self.folder)
+            .map_err(|error| Failure::file("open the folder", &self.folder, error))?;
+        let mut absolute = PathBuf::new();
+        for part in folder.join(typed).components() {
+            match part {
+                Component::ParentDir => drop(absolute.pop()),
+                Component::CurDir => {}
+                other => absolute.push(other),
+            }
+        }
+        let inside = absolute.strip_prefix(root).ok().filter(|inside| !inside.as_os_str().is_empty());
+        let inside = inside.ok_or_else(|| {
+            Failure::usage(format!("{} is not inside the project {}", typed.display(), root.display()))
+        })?;
+        Ok(RepoPath::from_bytes(inside.as_os_str().as_bytes()))
     }
 
     /// Reads the settings: user file, project file, environment, flags.

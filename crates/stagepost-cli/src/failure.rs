@@ -5,6 +5,8 @@ use std::path::Path;
 
 use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, FindError, Place, SettingsError};
+use stagepost::snapshot::restore::RestoreError;
+use stagepost::snapshot::{self, CaptureError, LockError};
 use stagepost::store;
 
 /// A failure with its exit code and what to do about it.
@@ -105,6 +107,34 @@ impl From<project::Error> for Failure {
             E::NoArtifact { .. } => {
                 (Code::NotFound, Some("`stagepost show ID` lists the artifacts".to_owned()))
             }
+            E::NoFiles { .. } => (
+                Code::NotFound,
+                Some("`stagepost show ID --artifact NAME` prints what was saved by name".to_owned()),
+            ),
+            E::NothingToUndo | E::NothingToRedo => (Code::NotFound, None),
+            E::Restore(error) if error.is_retryable() => {
+                (Code::Busy, Some("try again when the other process is done".to_owned()))
+            }
+            E::Restore(error) if error.is_conflict() => {
+                (Code::Refused, Some("nothing was lost: everything is as it was before".to_owned()))
+            }
+            E::Restore(RestoreError::Damaged { .. } | RestoreError::NotAsWritten { .. }) => {
+                (Code::Integrity, Some("`stagepost verify` names everything that is damaged".to_owned()))
+            }
+            E::Capture(CaptureError::Refused { source, .. }) => (Code::Refused, Some(consent_hint(source))),
+            E::Capture(CaptureError::Deadline { .. }) => (
+                Code::Failed,
+                Some(
+                    "give it longer with the setting `snapshot.deadline`, or ignore what need not be kept"
+                        .to_owned(),
+                ),
+            ),
+            E::Capture(error) if error.is_retryable() => {
+                (Code::Busy, Some("try again, or wait longer with --busy-timeout 60s".to_owned()))
+            }
+            E::Lock(LockError::Busy { .. }) => {
+                (Code::Busy, Some("try again when the other process is done".to_owned()))
+            }
             E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
             E::InvalidJson { .. } => {
                 (Code::Usage, Some("`--artifact NAME=FILE` keeps files that are not JSON".to_owned()))
@@ -113,6 +143,14 @@ impl From<project::Error> for Failure {
             _ => (Code::Failed, None),
         };
         Self { hint, ..Self::from_error(code, &error) }
+    }
+}
+
+/// What a person can do about a refused capture.
+fn consent_hint(refusal: &snapshot::Refusal) -> String {
+    match refusal {
+        snapshot::Refusal::DiskFull { .. } => "make room and try again".to_owned(),
+        _ => "ignore what need not be kept, or agree with `save --consent`".to_owned(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
@@ -42,6 +42,11 @@ impl Ui {
         Self { form }
     }
 
+    /// Prints a result that ends its own lines.
+    pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
+        done(write!(anstream::stdout().lock(), "{text}"))
+    }
+
     /// Prints a line of a result.
     pub(crate) fn line(&self, text: impl AsRef<str>) -> Result<(), Failure> {
         let mut out = anstream::stdout().lock();
@@ -70,6 +75,25 @@ impl Ui {
         if self.form == Form::Text {
             let _ = writeln!(anstream::stderr().lock(), "{}", text.as_ref());
         }
+    }
+
+    /// Says something that must not be missed.
+    pub(crate) fn warn(&self, text: impl AsRef<str>) {
+        let _ = writeln!(anstream::stderr().lock(), "{YELLOW}note:{YELLOW:#} {}", text.as_ref());
+    }
+
+    /// Says whether a person is there to be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.form == Form::Text && io::stdin().is_terminal() && io::stderr().is_terminal()
+    }
+
+    /// Asks a person; only a plain yes is one.
+    pub(crate) fn ask(&self, question: &str) -> Result<bool, Failure> {
+        let mut err = anstream::stderr().lock();
+        write!(err, "{question} [y/N] ").and_then(|()| err.flush())?;
+        let mut answer = String::new();
+        io::stdin().read_line(&mut answer)?;
+        Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Prints a failure and returns its exit code.

@@ -1,1 +1,8 @@
-//! Test support.
+//! Scripted clocks and ids, and the contract suite that every store passes.
+
+pub mod contract;
+mod script;
+mod story;
+
+pub use script::Script;
+pub use story::{Story, artifact, conversation, damage_line, label, message, one, run_id};

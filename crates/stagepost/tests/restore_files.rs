@@ -417,3 +417,102 @@ fn a_private_store_restores_as_well() {
     restore(&snapshots, &safety, Mode::Files, &[]).ok();
     assert_is(&fixture, &safety);
 }
+
+#[test]
+fn what_git_was_told_not_to_look_at_is_left() {
+    let fixture = Fixture::new();
+    let first = fixture.capture();
+    fixture.write("a.txt", "committed").write("dir/b.txt", "committed").commit("second");
+    fixture.git(&["update-index", "--assume-unchanged", "a.txt"]);
+    fixture.git(&["update-index", "--skip-worktree", "dir/b.txt"]);
+    fixture.write("a.txt", "a local secret").remove("dir/b.txt").write("run.sh", "changed");
+    let (_, restored) = restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+    assert_eq!(restored.unwatched, [RepoPath::from("a.txt"), RepoPath::from("dir/b.txt")]);
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"a local secret");
+    assert!(!fixture.root.join("dir/b.txt").exists());
+    assert_eq!(fs::read(fixture.root.join("run.sh")).unwrap(), b"#!/bin/sh\n");
+}
+
+#[test]
+fn modes_that_git_does_not_mind_are_no_change() {
+    let fixture = Fixture::new();
+    fixture.git(&["config", "core.fileMode", "false"]);
+    fixture.write("run.sh", "first");
+    let first = fixture.capture();
+    fixture.write("run.sh", "second");
+    fs::set_permissions(fixture.root.join("run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+    restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("run.sh")).unwrap(), b"first");
+    assert_is(&fixture, &first);
+}
+
+#[test]
+fn a_path_that_nobody_knows_is_named() {
+    let fixture = Fixture::new();
+    let first = fixture.capture();
+    let outcome =
+        restore(&fixture.open(), &first, Mode::Files, &["dir", "dir/deep/c.txt", "nowhere", "a.txt/x"]);
+    assert_eq!(outcome.plan.files.unknown, [RepoPath::from("nowhere"), RepoPath::from("a.txt/x")]);
+}
+
+#[test]
+fn files_convert_as_git_converts_them() {
+    let fixture = Fixture::new();
+    fixture.git(&["config", "--global", "filter.rot.clean", "tr a-m n-z"]);
+    fixture.git(&["config", "--global", "filter.rot.smudge", "tr n-z a-m"]);
+    fixture.write(
+        ".gitattributes",
+        "*.crlf text eol=crlf\n*.id ident\n*.utf16 working-tree-encoding=UTF-16LE\n*.rot filter=rot\n",
+    );
+    let utf16: Vec<u8> = "grüße\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let contents: [(&str, &[u8]); 4] =
+        [("a.crlf", b"one\r\ntwo\r\n"), ("b.id", b"$Id$\n"), ("c.utf16", &utf16), ("d.rot", b"abc\n")];
+    for (path, content) in contents {
+        fixture.write(path, content);
+    }
+    fixture.commit("converted");
+    let first = fixture.capture();
+    for (path, _) in contents {
+        fixture.remove(path);
+    }
+    fixture.git(&["checkout", "-q", "--", "."]);
+    let by_git = everything(&fixture.root);
+    for (path, _) in contents {
+        fixture.write(path, "other\n");
+    }
+    fixture.remove("c.utf16");
+    restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+    assert_eq!(everything(&fixture.root), by_git);
+    assert_is(&fixture, &first);
+}
+
+#[test]
+fn line_ends_become_what_git_makes_of_them() {
+    let contents: [&[u8]; 7] =
+        [b"a\nb\n", b"a\r\nb\n", b"a\r\nb\r\n", b"a\rb\n", b"a\0\nb\n", b"", b"no end"];
+    let attributes =
+        ["", "text", "text=auto", "-text", "eol=crlf", "text eol=lf", "text=auto eol=crlf", "crlf=input"];
+    for setting in ["core.autocrlf=true", "core.autocrlf=input", "core.eol=crlf", "core.eol=lf"] {
+        let fixture = Fixture::new();
+        for (kind, _) in attributes.iter().enumerate() {
+            for (number, content) in contents.iter().enumerate() {
+                fixture.write(format!("{kind}/{number}"), content);
+            }
+        }
+        fixture.commit("as they are");
+        let rules: String =
+            attributes.iter().enumerate().map(|(kind, rule)| format!("{kind}/* {rule}\n")).collect();
+        fixture.write(".git/info/attributes", rules);
+        let (key, value) = setting.split_once('=').unwrap();
+        fixture.git(&["config", key, value]);
+        let clear = || (0..attributes.len()).for_each(|kind| drop(fixture.remove(&kind.to_string())));
+        clear();
+        fixture.git(&["checkout", "-q", "--", "."]);
+        let by_git = everything(&fixture.root);
+        clear();
+        let mut target = fixture.capture();
+        target.tree = fixture.git(&["rev-parse", "HEAD^{tree}"]).parse().unwrap();
+        restore(&fixture.open(), &target, Mode::Files, &[]).ok();
+        assert_eq!(everything(&fixture.root), by_git, "{setting}");
+    }
+}

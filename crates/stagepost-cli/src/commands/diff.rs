@@ -1,20 +1,28 @@
-use stagepost::project::{Change, Diff, Difference};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use stagepost::model::{Checkpoint, RepoPath};
+use stagepost::project::{self, ArtifactChange, Change, Difference, Project};
+use stagepost::snapshot::diff::{Detail, Diff as FilesDiff, DiffOptions, Tag};
 
 use crate::app::App;
 use crate::failure::Failure;
 use crate::json::Output;
-use crate::ui::{self, BOLD, Form, GREEN, RED, YELLOW};
+use crate::ui::{self, BOLD, CYAN, Form, GREEN, RED, YELLOW};
 
-/// Show what differs between two checkpoints
+/// Show what differs between two checkpoints, or between a checkpoint and now
+///
+/// Without names, the newest checkpoint is compared with the files as they are now.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArgs {
-    /// The older checkpoint
-    #[arg(default_value = "@-", value_name = "A")]
-    before: String,
-    /// The newer checkpoint
-    #[arg(default_value = "@", value_name = "B")]
-    after: String,
-    /// Only this artifact
+    /// The older checkpoint, the newer one (without it: now), then files and folders relative to the current folder
+    #[arg(value_name = "A [B] [PATH]")]
+    names: Vec<String>,
+    /// Only these files and folders
+    #[arg(last = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Only this artifact, and no files
     #[arg(long, value_name = "NAME")]
     artifact: Vec<String>,
     /// Only say how much differs
@@ -22,21 +30,109 @@ pub(crate) struct DiffArgs {
     stat: bool,
 }
 
+#[derive(Serialize)]
+struct Body {
+    files: Option<FilesDiff>,
+    artifacts: Vec<ArtifactChange>,
+}
+
 pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<(), Failure> {
     let project = app.open()?;
-    let (before, after) = (project.resolve(&args.before)?, project.resolve(&args.after)?);
-    let diff = project.diff(&before, &after, &args.artifact)?;
+    let (before, after, paths) = args.understand(app, &project)?;
+    let both_hold_files = before.content.snapshot.is_some()
+        && after.as_ref().is_none_or(|after| after.content.snapshot.is_some());
+    let files = if args.artifact.is_empty() && (both_hold_files || after.is_none()) {
+        let detail = if args.stat { Detail::Counts } else { Detail::Lines { context: 3 } };
+        Some(project.diff_files(
+            &before,
+            after.as_ref(),
+            &DiffOptions { paths: paths.clone(), detail, ..DiffOptions::default() },
+        )?)
+    } else {
+        None
+    };
+    let artifacts = match &after {
+        Some(after) if paths.is_empty() => project.diff(&before, after, &args.artifact)?.artifacts,
+        _ => Vec::new(),
+    };
+    let body = Body { files, artifacts };
     match app.ui.form {
-        Form::Json => app.ui.json(&Output::new(diff)),
-        Form::Quiet => diff.artifacts.iter().try_for_each(|change| app.ui.line(ui::printable(&change.name))),
-        Form::Text => text(app, &diff, args.stat),
+        Form::Json => app.ui.json(&Output::new(body)),
+        Form::Quiet => {
+            let files = body.files.iter().flat_map(|files| &files.files).map(|file| file.path.to_string());
+            let artifacts = body.artifacts.iter().map(|change| change.name.clone());
+            files.chain(artifacts).try_for_each(|name| app.ui.line(ui::printable(&name)))
+        }
+        Form::Text => text(app, &body, args.stat),
     }
 }
 
-fn text(app: &App, diff: &Diff, stat: bool) -> Result<(), Failure> {
-    if diff.artifacts.is_empty() {
-        app.ui.say("no artifact differs");
+impl DiffArgs {
+    /// Tells checkpoints from paths: up to two names of checkpoints come first.
+    fn understand(&self, app: &App, project: &Project) -> Result<Compared, Failure> {
+        let mut found = Vec::new();
+        for name in self.names.iter().take(2) {
+            match project.resolve(name) {
+                Ok(checkpoint) => found.push(checkpoint),
+                Err(project::Error::NotFound { .. })
+                    if app.folder().join(name).symlink_metadata().is_ok() =>
+                {
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let named = self.names[found.len()..].iter().map(PathBuf::from).chain(self.paths.iter().cloned());
+        let paths = named.map(|path| app.repo_path(project, &path)).collect::<Result<_, _>>()?;
+        let mut found = found.into_iter();
+        let before = found.next().map_or_else(|| project.resolve("@"), Ok)?;
+        Ok((before, found.next(), paths))
     }
+}
+
+type Compared = (Checkpoint, Option<Checkpoint>, Vec<RepoPath>);
+
+/// Prints a patch: escaped and coloured for a person, and as it is for a program such as `git apply`.
+fn files(app: &App, diff: &FilesDiff, stat: bool) -> Result<(), Failure> {
+    let for_person = std::io::stdout().is_terminal();
+    let mut out = Vec::new();
+    let mut emit = |tag: Tag, bytes: &[u8]| {
+        let style = style_of(tag);
+        if for_person || stat {
+            let text = ui::printable_lines(&String::from_utf8_lossy(bytes));
+            let (text, end) = text.strip_suffix('\n').map_or((text.as_str(), ""), |text| (text, "\n"));
+            out.extend_from_slice(format!("{style}{text}{style:#}{end}").as_bytes());
+        } else {
+            out.extend_from_slice(bytes);
+        }
+    };
+    if stat {
+        diff.stat(80, &mut emit)
+    } else {
+        diff.patch(&mut emit)
+    }
+    if for_person || stat {
+        app.ui.text(&String::from_utf8_lossy(&out))
+    } else {
+        app.ui.raw(&mut out.as_slice())
+    }
+}
+
+fn style_of(tag: Tag) -> anstyle::Style {
+    match tag {
+        Tag::Added => GREEN,
+        Tag::Deleted => RED,
+        Tag::File => BOLD,
+        Tag::Range => CYAN,
+        _ => anstyle::Style::new(),
+    }
+}
+
+fn text(app: &App, diff: &Body, stat: bool) -> Result<(), Failure> {
+    if diff.artifacts.is_empty() && diff.files.as_ref().is_none_or(|files| files.files.is_empty()) {
+        app.ui.say("nothing differs");
+    }
+    diff.files.as_ref().map_or(Ok(()), |diff| files(app, diff, stat))?;
     for change in &diff.artifacts {
         let name = ui::printable(&change.name).into_owned();
         let size = |size: Option<u64>| size.map_or_else(|| "-".to_owned(), ui::bytes);

@@ -1,4 +1,4 @@
-use stagepost::model::{Checkpoint, Kind, Label, RunId};
+use stagepost::model::{Checkpoint, Label, RunId};
 use stagepost::project::{Clock, Project, SystemClock, parse_duration};
 use stagepost::store::Query;
 
@@ -16,7 +16,7 @@ pub(crate) struct LogArgs {
     /// Only those with this label
     #[arg(long, value_name = "NAME[=VALUE]")]
     label: Option<String>,
-    /// Also those made before a restore, for safety
+    /// Also those of other work trees, and those made before a restore, for safety
     #[arg(long)]
     all: bool,
     /// Only those not older than this, such as 2d
@@ -49,7 +49,7 @@ impl LogArgs {
             self.since.as_ref().map(|text| parse_duration(text).ok_or_else(|| wrong(text))).transpose()?;
         let now = SystemClock.now();
         let wanted = |one: &Checkpoint| {
-            (self.all || !matches!(one.content.kind, Kind::Safety { .. }))
+            (self.all || project.is_of_here(one))
                 && since.is_none_or(|since| one.created_at.until(now) <= since)
         };
         let label = self.label.as_ref().map(|label| label.parse::<Label>()).transpose()?;

@@ -9,6 +9,7 @@ pub(crate) mod gc;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod pin;
+pub(crate) mod restore;
 pub(crate) mod save;
 pub(crate) mod schema;
 pub(crate) mod show;
@@ -29,6 +30,9 @@ pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure
         Some(Command::Log(args)) => log::run(app, &args),
         Some(Command::Show(args)) => show::run(app, &args),
         Some(Command::Diff(args)) => diff::run(app, &args),
+        Some(Command::Restore(args)) => restore::run(app, &args),
+        Some(Command::Undo(args)) => restore::undo(app, &args),
+        Some(Command::Redo(args)) => restore::redo(app, &args),
         Some(Command::Verify(args)) => verify::run(app, &args),
         Some(Command::Gc(args)) => gc::run(app, &args),
         Some(Command::Pin(args)) => pin::pin(app, &args),

@@ -1,8 +1,8 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use stagepost::model::{ArtifactName, Label, RunId, RunKind};
-use stagepost::project::{NewArtifact, Save, Source};
+use stagepost::model::{ArtifactName, Checkpoint, FileCounts, Label, RunId, RunKind, SkipReason};
+use stagepost::project::{Files, NewArtifact, Save, Source};
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -26,22 +26,79 @@ pub(crate) struct SaveArgs {
     /// Keep a JSON object with it
     #[arg(long, value_name = "JSON")]
     metadata: Option<String>,
+    /// Keep only what is named here, not the files of the project
+    #[arg(long)]
+    no_files: bool,
+    /// Keep these ignored files or folders too
+    #[arg(long, value_name = "PATH", conflicts_with = "no_files")]
+    include_ignored: Vec<PathBuf>,
+    /// Agree to keep a home folder, the whole file system, or absurdly many files
+    #[arg(long)]
+    consent: bool,
     /// Save it in this run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
 
 pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
-    let save = args.into_save()?;
+    let (no_files, consent, ignored) = (args.no_files, args.consent, args.include_ignored.clone());
+    let mut save = args.into_save()?;
     let project = app.open_to_write()?;
+    if !no_files {
+        let include_ignored =
+            ignored.iter().map(|path| app.repo_path(&project, path)).collect::<Result<_, _>>()?;
+        save.files = Some(Files { include_ignored, consent, ..Files::default() });
+    }
     let saved = project.save(save)?;
+    tell_left_out(app, &saved);
     app.ui.checkpoint(&project, &saved, |id| {
-        let kept = match saved.content.artifacts.len() {
-            0 => String::new(),
-            kept => format!(" with {}", ui::count(kept, "artifact")),
-        };
+        let mut kept: Vec<String> = Vec::new();
+        kept.extend(saved.content.snapshot.as_ref().map(|snapshot| files_line(&snapshot.files)));
+        kept.extend(
+            (!saved.content.artifacts.is_empty())
+                .then(|| ui::count(saved.content.artifacts.len(), "artifact")),
+        );
+        let kept = if kept.is_empty() { String::new() } else { format!(" with {}", kept.join(" and ")) };
         format!("saved {BOLD}{id}{BOLD:#} as {}/{}{kept}", ui::printable(saved.run.as_str()), saved.seq)
     })
+}
+
+/// What the snapshot does not hold is never silent.
+fn tell_left_out(app: &App, saved: &Checkpoint) {
+    let Some(snapshot) = &saved.content.snapshot else { return };
+    for left in &snapshot.skipped {
+        app.ui.warn(format!(
+            "left out {} ({}): {}",
+            ui::printable(&left.path.to_string()),
+            ui::bytes(left.size),
+            reason(left.reason)
+        ));
+    }
+    snapshot.notes.iter().for_each(|note| app.ui.warn(ui::printable(note)));
+}
+
+/// Why a file is not in a snapshot.
+pub(crate) fn reason(reason: SkipReason) -> &'static str {
+    match reason {
+        SkipReason::TooLarge => "larger than `snapshot.max_file_size`",
+        SkipReason::Unreadable => "it cannot be read",
+        SkipReason::Special => "it is not a file",
+        SkipReason::NestedUnborn => "it is a repository without a commit",
+        SkipReason::InvalidName => "git can hold no such name",
+        _ => "it cannot be held",
+    }
+}
+
+/// How many files, and how they differ from HEAD.
+pub(crate) fn files_line(files: &FileCounts) -> String {
+    let total = ui::count(usize::try_from(files.total).unwrap_or(usize::MAX), "file");
+    let changes = [(files.added, "+"), (files.modified, "~"), (files.deleted, "-")];
+    let changes: Vec<String> = changes
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, sign)| format!("{sign}{count}"))
+        .collect();
+    if changes.is_empty() { total } else { format!("{total} ({})", changes.join(" ")) }
 }
 
 impl SaveArgs {

@@ -4,6 +4,7 @@ use serde::Serialize;
 use stagepost::model::Checkpoint;
 use stagepost::project::Project;
 
+use super::save::{files_line, reason};
 use crate::app::App;
 use crate::failure::Failure;
 use crate::json::{LogOutput, Output, SCHEMA};
@@ -59,6 +60,34 @@ fn text(checkpoint: &Checkpoint) -> String {
     }
     for (name, value) in &content.metadata {
         row("metadata", format!("{} = {}", ui::printable(name), ui::headline(&value.to_string(), 80)));
+    }
+    if let Some(snapshot) = &content.snapshot {
+        row("files", files_line(&snapshot.files));
+        row("commit", format!("{}  {DIM}(plain git can read it){DIM:#}", snapshot.commit));
+        row("head", snapshot.head.as_ref().map_or_else(|| "no commit yet".to_owned(), ToString::to_string));
+        row(
+            "branch",
+            snapshot
+                .branch
+                .as_ref()
+                .map_or_else(|| "detached".to_owned(), |branch| ui::printable(branch).into_owned()),
+        );
+        for left in &snapshot.skipped {
+            row(
+                "left out",
+                format!(
+                    "{}  {}  {}",
+                    ui::printable(&left.path.to_string()),
+                    ui::bytes(left.size),
+                    reason(left.reason)
+                ),
+            );
+        }
+        snapshot
+            .included
+            .iter()
+            .for_each(|path| row("ignored", ui::printable(&path.to_string()).into_owned()));
+        snapshot.notes.iter().for_each(|note| row("note", ui::printable(note).into_owned()));
     }
     for artifact in &content.artifacts {
         row(

@@ -19,6 +19,7 @@ struct Body {
     stubs: u64,
     events: u64,
     payloads: u64,
+    snapshots: u64,
     bytes: u64,
     damage: Vec<DamageBody>,
 }
@@ -53,6 +54,7 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
             stubs: audited.stubs,
             events: audited.events,
             payloads: audited.blobs,
+            snapshots: verified.snapshots,
             bytes: audited.bytes,
             damage: verified.damage.iter().map(DamageBody::from).collect(),
         }))?;
@@ -81,8 +83,9 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
         return Ok(());
     }
     app.ui.line(format!(
-        "all as it was written: {}, {}, {}",
+        "all as it was written: {}, {}, {} ({})",
         ui::count(number(audited.checkpoints), "checkpoint"),
+        ui::count(number(verified.snapshots), "snapshot"),
         ui::count(number(audited.blobs), "payload"),
         ui::bytes(audited.bytes)
     ))

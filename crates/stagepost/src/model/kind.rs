@@ -219,8 +219,7 @@ impl fmt::Display for Kind {
             Kind::Iteration { iteration: 0, part } => write!(f, "{part}"),
             Kind::Iteration { iteration, part } => write!(f, "iteration {iteration} {part}"),
             Kind::Decision { gate, answer } => write!(f, "{gate}: {answer}"),
-            Kind::Safety { before } => write!(f, "before restoring {before}"),
-            Kind::Manual | Kind::State => f.write_str(self.as_str()),
+            Kind::Manual | Kind::Safety { .. } | Kind::State => f.write_str(self.as_str()),
         }
     }
 }

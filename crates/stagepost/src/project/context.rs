@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use crate::model::{CheckpointId, Timestamp};
+use crate::snapshot::GitProgram;
 
 /// Tells the time.
 pub trait Clock: Send + Sync {
@@ -24,12 +25,14 @@ pub struct Context {
     pub ids: Box<dyn Ids>,
     /// Who is at work, as recorded with restores and answers.
     pub who: String,
+    /// git, and what it may know of the outside.
+    pub git: GitProgram,
 }
 
 impl Context {
     /// The machine's clock and random ids.
-    pub fn system(who: impl Into<String>) -> Self {
-        Self { clock: Box::new(SystemClock), ids: Box::new(RandomIds::default()), who: who.into() }
+    pub fn system(who: impl Into<String>, git: GitProgram) -> Self {
+        Self { clock: Box::new(SystemClock), ids: Box::new(RandomIds::default()), who: who.into(), git }
     }
 }
 

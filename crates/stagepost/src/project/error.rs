@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::model::{CheckpointId, InvalidId};
-use crate::store;
+use crate::{snapshot, store};
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -68,4 +68,37 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// The checkpoint holds no files.
+    #[error("checkpoint {id} holds no files, only what was saved with it by name")]
+    NoFiles {
+        /// The checkpoint.
+        id: CheckpointId,
+    },
+    /// No restore is left to undo.
+    #[error("there is no restore to undo")]
+    NothingToUndo,
+    /// No undo is left to take back.
+    #[error("there is no undo to take back")]
+    NothingToRedo,
+    /// The snapshots could not be opened.
+    #[error("failed to open the snapshots of the project")]
+    Snapshots(#[from] snapshot::OpenError),
+    /// The files could not be captured.
+    #[error("failed to capture the files of the project")]
+    Capture(#[from] snapshot::CaptureError),
+    /// The files could not be put back.
+    #[error(transparent)]
+    Restore(#[from] snapshot::restore::RestoreError),
+    /// The files of a checkpoint could not be read.
+    #[error("failed to read the files of a checkpoint")]
+    Object(#[from] snapshot::ObjectError),
+    /// Snapshots could not be let go.
+    #[error("failed to let go of the files of pruned checkpoints")]
+    Release(#[from] snapshot::ReleaseError),
+    /// The refs of snapshots could not be read.
+    #[error("failed to list the files that are kept")]
+    Refs(#[from] snapshot::RefError),
+    /// Another restore went on.
+    #[error("another restore of this project is going on")]
+    Lock(#[from] snapshot::LockError),
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Error, Project};
 use crate::model::{Event, Topic};
 use crate::retention::{Fact, Plan, Policy, Protection};
-use crate::store::{Collected, Listed, Query};
+use crate::store::{Collected, Found, Listed, Query};
 
 /// What a collection would do. Carrying it out does exactly this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,7 +33,8 @@ impl Project {
         let pinned = self.pinned()?;
         let mut listed = self.store.list(&Query::default())?;
         listed.reverse();
-        let parents_elsewhere: HashSet<_> = fork_points(&listed);
+        let mut needed: HashSet<_> = fork_points(&listed);
+        needed.extend(self.needed_for_undo()?);
         let facts: Vec<Fact> = listed
             .into_iter()
             .map(|Listed { checkpoint, .. }| Fact {
@@ -42,7 +43,7 @@ impl Project {
                 } else if !checkpoint.content.labels.is_empty() {
                     Some(Protection::Labelled)
                 } else {
-                    parents_elsewhere.contains(&checkpoint.id).then_some(Protection::Needed)
+                    needed.contains(&checkpoint.id).then_some(Protection::Needed)
                 },
                 id: checkpoint.id,
                 seq: checkpoint.seq,
@@ -63,7 +64,23 @@ impl Project {
                 Event { topic: Topic::Prune, key: "gc".to_owned(), at: self.context.clock.now(), body };
             self.store.prune(&ids, event)?;
         }
+        // Records first: a kill in between leaves snapshots that nothing refers to, and the next gc finds them.
+        self.release_orphans()?;
         Ok(Swept { pruned: ids.len(), collected: self.store.collect()? })
+    }
+}
+
+impl Project {
+    /// Lets go of snapshots whose checkpoint is pruned or was never written.
+    fn release_orphans(&self) -> Result<(), Error> {
+        let snapshots = self.snapshots()?;
+        let mut orphans = Vec::new();
+        for id in snapshots.held()? {
+            if !matches!(self.store.checkpoint(&id)?, Some(Found::Live(_))) {
+                orphans.push(id);
+            }
+        }
+        Ok(snapshots.release(&orphans)?)
     }
 }
 

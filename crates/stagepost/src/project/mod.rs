@@ -8,30 +8,35 @@ mod context;
 mod diff;
 mod doctor;
 mod error;
+mod files;
 mod gc;
 mod pins;
 mod place;
 mod resolve;
+mod restore;
 mod save;
 mod settings;
 mod status;
 mod verify;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use artifacts::Version;
 pub use context::{Clock, Context, Ids, RandomIds, SystemClock};
 pub use diff::{ArtifactChange, Change, Diff, Difference};
 pub use doctor::{Check, Health};
 pub use error::Error;
+pub use files::Files;
 pub use gc::{GcPlan, Swept};
 pub use place::{FindError, GitPlace, OWN_FOLDER, Place};
+pub use restore::{Recovery, RestoreOutcome, RestoreRecord, Verb, Wish};
 pub use save::{NewArtifact, Save, Source};
-pub use settings::{Layer, Origin, Settings, SettingsError, parse_duration, parse_size};
+pub use settings::{Layer, Origin, Settings, SettingsError, StoreKind, parse_duration, parse_size};
 pub use status::Status;
 pub use verify::Verified;
 
 use crate::model::{Checkpoint, Run, RunId};
+use crate::snapshot::Snapshots;
 use crate::store::{self, Listed, OpenOptions, Query, SqliteStore, Store};
 
 /// An opened project.
@@ -40,6 +45,7 @@ pub struct Project {
     settings: Settings,
     context: Context,
     store: Arc<dyn Store>,
+    snapshots: OnceLock<Snapshots>,
 }
 
 impl std::fmt::Debug for Project {
@@ -62,12 +68,12 @@ impl Project {
     fn with_options(place: Place, settings: Settings, context: Context, create: bool) -> Result<Self, Error> {
         let options = OpenOptions { create, busy: settings.busy_timeout };
         let store = Arc::new(SqliteStore::open(&place.store, &options)?);
-        Ok(Self { place, settings, context, store })
+        Ok(Self { place, settings, context, store, snapshots: OnceLock::new() })
     }
 
     /// Joins a project from parts: for stores other than the one on disk.
     pub fn with_store(place: Place, settings: Settings, context: Context, store: Arc<dyn Store>) -> Self {
-        Self { place, settings, context, store }
+        Self { place, settings, context, store, snapshots: OnceLock::new() }
     }
 
     /// Returns where the project is.

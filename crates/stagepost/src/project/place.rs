@@ -51,9 +51,12 @@ impl Place {
         Self { root: folder.to_owned(), store: folder.join(OWN_FOLDER), git: None }
     }
 
-    /// Returns the name of the work tree for refs and runs: `main` unless it is a linked one.
-    pub fn worktree(&self) -> &str {
-        self.git.as_ref().and_then(|git| git.worktree.as_deref()).unwrap_or("main")
+    /// Returns the key of this work tree's restores: as snapshots name it.
+    pub(super) fn worktree_key(&self) -> String {
+        match self.git.as_ref().and_then(|git| git.worktree.as_deref()) {
+            Some(name) => format!("worktrees/{name}"),
+            None => "main".to_owned(),
+        }
     }
 
     /// Says whether the store is there. One that may not be looked at is: opening it will say why.

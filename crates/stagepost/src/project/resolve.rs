@@ -1,7 +1,7 @@
 //! From a name that a person typed to a checkpoint.
 
 use super::{Error, Project};
-use crate::model::{Checkpoint, CheckpointId, Kind, Label, RunId};
+use crate::model::{Checkpoint, CheckpointId, Kind, Label, RunId, Snapshot};
 use crate::store::{Found, Query};
 
 /// Shorter texts are labels or runs, never the start of an id.
@@ -37,17 +37,23 @@ impl Project {
         live(head.ok_or_else(not_found)?)
     }
 
-    /// The newest checkpoint but `back`, leaving out those made only for safety.
-    fn newest(&self, back: usize) -> Result<Option<Checkpoint>, Error> {
+    /// Says whether a checkpoint belongs to the history of this work tree as a person sees it: not made for safety
+    /// only, and not of the files of another work tree.
+    pub fn is_of_here(&self, checkpoint: &Checkpoint) -> bool {
+        let elsewhere = |snapshot: &Snapshot| snapshot.worktree != self.place.worktree_key();
+        let content = &checkpoint.content;
+        !matches!(content.kind, Kind::Safety { .. }) && !content.snapshot.as_ref().is_some_and(elsewhere)
+    }
+
+    /// The newest checkpoint of this work tree's history but `back`.
+    pub(super) fn newest(&self, back: usize) -> Result<Option<Checkpoint>, Error> {
         let (mut before, mut left) = (None, back);
         loop {
             let query = Query { before, limit: Some(back + 16), ..Query::default() };
             let listed = self.store.list(&query)?;
             let Some(last) = listed.last() else { return Ok(None) };
             before = Some(last.position);
-            for one in
-                listed.into_iter().filter(|one| !matches!(one.checkpoint.content.kind, Kind::Safety { .. }))
-            {
+            for one in listed.into_iter().filter(|one| self.is_of_here(&one.checkpoint)) {
                 if left == 0 {
                     return Ok(Some(one.checkpoint));
                 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::files::Files;
 use super::{Error, Project};
 use crate::model::{
     Artifact, ArtifactName, BlobRef, Checkpoint, Content, Draft, Kind, Label, MediaType, Parent, Run, RunId,
@@ -31,6 +32,8 @@ pub struct Save {
     pub metadata: Map<String, Value>,
     /// Its payloads.
     pub artifacts: Vec<NewArtifact>,
+    /// How the files are captured with it; without this, they are not.
+    pub files: Option<Files>,
 }
 
 /// A payload to save.
@@ -69,29 +72,36 @@ const STREAMED: u64 = 4 << 20;
 impl Project {
     /// The run of everything that is saved by hand in this work tree.
     pub fn adhoc_run(&self) -> RunId {
-        let name = match self.place.git.as_ref().and_then(|git| git.worktree.as_deref()) {
-            Some(worktree) => format!("adhoc-{worktree}"),
-            None => "adhoc".to_owned(),
-        };
-        RunId::new(name).unwrap_or_else(|_| RunId::new("adhoc").expect("`adhoc` is a run id"))
+        self.run_of_here("adhoc")
     }
 
-    /// Makes a checkpoint. When this returns, it is durable.
+    /// A run that each work tree has one of.
+    pub(super) fn run_of_here(&self, name: &'static str) -> RunId {
+        let linked = self.place.git.as_ref().and_then(|git| git.worktree.as_deref());
+        let named = linked.and_then(|worktree| RunId::new(format!("{name}-{worktree}")).ok());
+        named.unwrap_or_else(|| RunId::new(name).expect("the name of a run of here is a run id"))
+    }
+
+    /// Makes a checkpoint. When this returns, it is durable. If it fails, there is none, not even half of one.
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
         let now = self.context.clock.now();
         let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
+        let id = self.context.ids.checkpoint(now);
         let mut batch = Batch::default();
         let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
-        let kind = save.kind.unwrap_or(Kind::Manual);
+        let snapshot = match &save.files {
+            Some(files) => Some(self.capture(&id, files, &save.description, now)?),
+            None => None,
+        };
+        let captured = snapshot.is_some();
         let content = Content {
-            kind,
+            kind: save.kind.unwrap_or(Kind::Manual),
             description: save.description,
             labels: save.labels,
             metadata: save.metadata,
-            snapshot: None,
+            snapshot,
             artifacts,
         };
-        let id = self.context.ids.checkpoint(now);
         batch.entries.push(NewEntry::Run(Run::new(run.clone(), run_kind, now)));
         batch.entries.push(NewEntry::Checkpoint(Draft {
             id,
@@ -100,8 +110,16 @@ impl Project {
             created_at: now,
             content,
         }));
-        let mut written = self.store.write(batch)?;
-        Ok(written.checkpoints.pop().expect("one checkpoint was written"))
+        match self.store.write(batch) {
+            Ok(mut written) => Ok(written.checkpoints.pop().expect("one checkpoint was written")),
+            Err(error) => {
+                if captured {
+                    // Nothing refers to the snapshot; if letting it go fails too, gc will find it.
+                    let _ = self.snapshots().map(|snapshots| snapshots.release(&[id]));
+                }
+                Err(error.into())
+            }
+        }
     }
 
     /// Prepares payloads for a batch. Large files are in the store already when this returns; the hold keeps them

@@ -12,7 +12,24 @@ pub struct Settings {
     pub busy_timeout: Duration,
     /// What `gc` keeps.
     pub retention: Policy,
+    /// Where snapshots of files are kept.
+    pub store: StoreKind,
+    /// Larger files are left out of snapshots, and listed.
+    pub max_file_size: u64,
+    /// More untracked files than this are not captured without consent.
+    pub max_untracked: usize,
+    /// After this long a capture fails as a whole.
+    pub deadline: Option<Duration>,
     values: BTreeMap<&'static str, (String, Origin)>,
+}
+
+/// Where snapshots of files are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreKind {
+    /// In the project's own git repository, readable with plain git.
+    Repository,
+    /// In a repository of our own.
+    Private,
 }
 
 /// Where a setting comes from, weakest first.
@@ -55,6 +72,10 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("retention.keep", "", "gc: keep the newest so many checkpoints of each run"),
     ("retention.max_age", "", "gc: give up checkpoints older than this, such as 30d"),
     ("retention.max_size", "", "gc: give up the oldest until the payloads fit, such as 2G"),
+    ("snapshot.deadline", "10s", "give up capturing files after this long; 0s for never"),
+    ("snapshot.max_file_size", "50M", "leave larger files out of snapshots, and list them"),
+    ("snapshot.max_untracked", "50000", "do not capture more untracked files than this without consent"),
+    ("store", "repository", "where snapshots of files are kept: repository (in git's own) or private"),
 ];
 
 impl Layer {
@@ -146,7 +167,16 @@ impl Settings {
         let number = |key| {
             get(key).map(|(text, _)| text.parse::<usize>().map_err(|_| wrong(key, "a number"))).transpose()
         };
+        let store = match get("store").map(|(text, _)| text.as_str()) {
+            None | Some("repository") => StoreKind::Repository,
+            Some("private") => StoreKind::Private,
+            Some(_) => return Err(wrong("store", "repository or private")),
+        };
         Ok(Self {
+            store,
+            max_file_size: size("snapshot.max_file_size")?.unwrap_or(50 << 20),
+            max_untracked: number("snapshot.max_untracked")?.unwrap_or(50_000),
+            deadline: duration("snapshot.deadline")?.filter(|deadline| !deadline.is_zero()),
             busy_timeout: duration("busy_timeout")?.unwrap_or(Duration::from_secs(10)),
             retention: Policy {
                 keep_last: number("retention.keep")?,

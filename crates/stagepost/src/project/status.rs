@@ -20,11 +20,11 @@ pub struct Status {
 impl Project {
     /// Looks where the project stands. It takes the same time whatever the length of the history.
     pub fn status(&self) -> Result<Status, Error> {
-        let newest = |good| Query { good, limit: Some(1), ..Query::default() };
+        let good = Query { good: true, limit: Some(1), ..Query::default() };
         let usage = self.store.usage()?;
         Ok(Status {
-            latest: self.log(&newest(false))?.pop(),
-            last_good: self.log(&newest(true))?.pop(),
+            latest: self.newest(0)?,
+            last_good: self.log(&good)?.pop(),
             entries: usage.entries,
             bytes: usage.bytes,
         })

@@ -1,13 +1,15 @@
 //! Reading everything again.
 
 use super::{Error, Project};
-use crate::store::{Audited, Damage};
+use crate::store::{Audited, Damage, Listed, Query};
 
 /// What a verification found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// What was read.
     pub audited: Audited,
+    /// How many snapshots of files were read.
+    pub snapshots: u64,
     /// What is not as it was written.
     pub damage: Vec<Damage>,
 }
@@ -24,6 +26,32 @@ impl Project {
     pub fn verify(&self) -> Result<Verified, Error> {
         let mut damage = Vec::new();
         let audited = self.store.audit(&mut |found| damage.push(found))?;
-        Ok(Verified { audited, damage })
+        let snapshots = self.verify_files(&mut damage)?;
+        Ok(Verified { audited, snapshots, damage })
+    }
+
+    /// Reads the files of every checkpoint again, each set of files once.
+    fn verify_files(&self, damage: &mut Vec<Damage>) -> Result<u64, Error> {
+        let mut seen = std::collections::HashSet::new();
+        let mut before = None;
+        loop {
+            let query = Query { before, limit: Some(1000), ..Query::default() };
+            let page = match self.store.list(&query) {
+                Ok(page) => page,
+                // The audit has named it; without the record nothing can be said of its files.
+                Err(error) if error.is_damage() => return Ok(seen.len() as u64),
+                Err(error) => return Err(error.into()),
+            };
+            let Some(last) = page.last() else { return Ok(seen.len() as u64) };
+            before = Some(last.position);
+            for Listed { checkpoint, .. } in page {
+                let Some(snapshot) = &checkpoint.content.snapshot else { continue };
+                if seen.insert(snapshot.commit.clone())
+                    && let Err(found) = self.snapshots()?.check(snapshot)
+                {
+                    damage.push(Damage::files(&checkpoint, &found));
+                }
+            }
+        }
     }
 }

@@ -222,8 +222,7 @@ impl Trust {
     /// Reads which filters are configured, and by whom.
     pub(super) fn read(git: &Git) -> Result<Self, GitError> {
         let answer = git.run(&["config", "--list", "-z", "--show-scope"], b"")?;
-        let mut trusted: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
-        let mut drivers: BTreeMap<String, ()> = BTreeMap::new();
+        let mut drivers: BTreeMap<String, Driver> = BTreeMap::new();
         let text = String::from_utf8_lossy(&answer);
         let mut fields = text.split('\0');
         while let (Some(scope), Some(entry)) = (fields.next(), fields.next()) {
@@ -232,30 +231,37 @@ impl Trust {
             else {
                 continue;
             };
-            drivers.insert(driver.to_owned(), ());
-            if matches!(scope, "system" | "global") && FILTER_KEYS.contains(&name) {
-                trusted.entry(driver.to_owned()).or_default().insert(name.to_owned(), value.to_owned());
-            }
+            let driver = drivers.entry(driver.to_owned()).or_default();
+            let by_user = matches!(scope, "system" | "global");
+            let side = if by_user { &mut driver.users } else { &mut driver.repositorys };
+            side.insert(name.to_owned(), value.to_owned());
         }
-        Ok(Self::from_drivers(drivers.into_keys(), &trusted))
+        let mut trust = Self::default();
+        drivers.into_iter().for_each(|(name, driver)| trust.judge(&name, &driver));
+        Ok(trust)
     }
 
-    fn from_drivers(
-        drivers: impl Iterator<Item = String>,
-        trusted: &BTreeMap<String, BTreeMap<String, String>>,
-    ) -> Self {
-        let mut trust = Self::default();
-        for driver in drivers {
-            for key in FILTER_KEYS {
-                let value = trusted.get(&driver).and_then(|keys| keys.get(key)).cloned().unwrap_or_default();
-                trust.overrides.push((format!("filter.{driver}.{key}"), value));
-            }
-            // A required filter that fails would fail the whole snapshot; the raw bytes are kept instead.
-            trust.overrides.push((format!("filter.{driver}.required"), "false".to_owned()));
-            if !trusted.contains_key(&driver) {
-                trust.refused.push(driver);
-            }
+    /// Puts the user's programs in the place of the repository's.
+    fn judge(&mut self, name: &str, driver: &Driver) {
+        let names_program = |key: &str| driver.users.get(key).is_some_and(|value| !value.is_empty());
+        // An empty `process` switches the driver off altogether, so one that the repository adds cannot be undone.
+        let overruled = driver.repositorys.contains_key("process") && !driver.users.contains_key("process");
+        let trusted = FILTER_KEYS.iter().any(|key| names_program(key)) && !overruled;
+        for key in FILTER_KEYS.iter().filter(|key| driver.repositorys.contains_key(**key)) {
+            let value = driver.users.get(*key).filter(|_| trusted).cloned().unwrap_or_default();
+            self.overrides.push((format!("filter.{name}.{key}"), value));
         }
-        trust
+        // A required filter that fails would fail the whole snapshot; the raw bytes are kept instead.
+        self.overrides.push((format!("filter.{name}.required"), "false".to_owned()));
+        if !trusted {
+            self.refused.push(name.to_owned());
+        }
     }
+}
+
+/// What is configured of one filter driver, and by whom.
+#[derive(Debug, Default)]
+struct Driver {
+    users: BTreeMap<String, String>,
+    repositorys: BTreeMap<String, String>,
 }

@@ -14,7 +14,8 @@ use super::tree::{self, EntryMode};
 /// The user's index.
 pub(super) struct Index {
     file: gix::index::File,
-    /// Entries as recent as the index itself could be out of date.
+    /// Entries from the second of the index itself, or later, could be out of date. git counts in seconds here, and
+    /// what it looks at again it may convert differently: to agree with it, so do we.
     moment: i64,
     has_nanoseconds: bool,
 }
@@ -46,8 +47,7 @@ impl Index {
         let options = gix::index::decode::Options::default();
         let file = gix::index::File::at_or_default(path, gix::hash::Kind::Sha1, false, options)?;
         let time = file.timestamp();
-        let moment =
-            time.unix_seconds().wrapping_mul(1_000_000_000).wrapping_add(i64::from(time.nanoseconds()));
+        let moment = time.unix_seconds().wrapping_mul(1_000_000_000);
         let has_nanoseconds = file.entries().iter().any(|entry| entry.stat.mtime.nsecs != 0);
         Ok(Self { file, moment, has_nanoseconds })
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,18 +10,24 @@ use rustix::fs::{FlockOperation, flock};
 
 /// An exclusive lock, held until it is dropped.
 #[derive(Debug)]
-pub(super) struct Lock {
+pub struct Lock {
     _file: File,
 }
 
 impl Lock {
     /// Waits for the lock at `path`, at most for `patience`; the folder is made if need be.
-    pub(super) fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
+    pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Open { path: path.into(), source };
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(failed)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(failed)?;
         let begun = Instant::now();
         let mut pause = Duration::from_micros(200);
         loop {

@@ -43,6 +43,7 @@ mod walk;
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -52,7 +53,7 @@ pub use commit::{Commit, Signature};
 pub use compare::{Change, Side};
 pub use git::{GitError, GitProgram};
 pub use guard::Refusal;
-pub use lock::LockError;
+pub use lock::{Lock, LockError};
 pub use objects::{ObjectError, ObjectKind, Objects};
 pub use refs::RefError;
 pub use release::ReleaseError;
@@ -62,7 +63,6 @@ pub use tree::{EntryMode, TreeEntry};
 use crate::model::{CheckpointId, FileCounts, ObjectId, RepoPath, Snapshot};
 use capture::{Deadline, Found};
 use git::{Git, Trust};
-use lock::Lock;
 use refs::Refs;
 use repository::Repository;
 use sink::Sink;
@@ -144,7 +144,8 @@ impl Snapshots {
         };
         let worktree = user.as_ref().map_or_else(|| "main".to_owned(), |user| user.worktree.clone());
         let folder = options.state_dir.join("snapshots").join(&worktree);
-        fs::create_dir_all(&folder).map_err(|source| OpenError::State { path: folder.clone(), source })?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|source| OpenError::State { path: folder.clone(), source })?;
         let rules = user.as_ref().unwrap_or(&store).clone();
         let rules_git = Git::new(options.git.clone(), &rules.git_dir, &root);
         let store_git = Git::new(options.git, &store.git_dir, &root);

@@ -21,6 +21,8 @@ pub struct FilePlan {
     pub deletes: Vec<Delete>,
     /// Files that differ from the target and stay as they are.
     pub left: Vec<Left>,
+    /// Paths that were asked for and are neither there now nor in the target.
+    pub unknown: Vec<RepoPath>,
     /// Ignored files in the way of a write: they must be captured by force before the restore may go on.
     pub capture_first: Vec<RepoPath>,
     /// Why the restore must not be done at all; nothing is touched unless this is empty.

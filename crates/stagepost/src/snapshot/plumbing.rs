@@ -169,9 +169,16 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    fn update(&self, present: &[RepoPath], removed: &[RepoPath]) -> Result<(), CaptureError> {
+    fn update(&mut self, present: &[RepoPath], removed: &[RepoPath]) -> Result<(), CaptureError> {
         let list: Vec<u8> = present.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-        self.git.run(&["update-index", "-z", "--add", "--remove", "--replace", "--stdin"], &list)?;
+        let args = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
+        let answer = self.git.try_run(&args, &list)?;
+        if !answer.status.success() {
+            return Err(answer.into_error(&args).into());
+        }
+        if String::from_utf8_lossy(&answer.stderr).contains("external filter") {
+            self.notes.insert("a filter program failed: raw bytes kept".to_owned());
+        }
         if !removed.is_empty() {
             let list: Vec<u8> = removed.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
             self.git.run(&["update-index", "-z", "--force-remove", "--stdin"], &list)?;

@@ -25,6 +25,16 @@ pub enum ReleaseError {
 }
 
 impl Snapshots {
+    /// Lists the checkpoints of this work tree that a snapshot is kept for.
+    pub fn held(&self) -> Result<Vec<CheckpointId>, RefError> {
+        let names = self.refs.ours()?.into_iter().map(|(name, _)| name);
+        let ids = names.filter_map(|name| {
+            let id: CheckpointId = name.rsplit_once('/')?.1.parse().ok()?;
+            (self.refs.name_of(&id) == name).then_some(id)
+        });
+        Ok(ids.collect())
+    }
+
     /// Deletes the refs of these checkpoints' snapshots, in this work tree's history. In the user's repository the
     /// space comes back with the user's next `git gc`: only git knows whether a commit of theirs has come to need
     /// one of the objects. A private repository is packed anew at once.

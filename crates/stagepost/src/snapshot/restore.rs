@@ -38,6 +38,7 @@ use super::lock::Lock;
 pub use super::plan::{Delete, FilePlan, Left, LeftReason, Refusal, Write};
 use super::plan::{Facts, decide, selected};
 use super::repository::Repository;
+use super::tree::EntryMode;
 use super::{Change, Snapshots};
 use crate::model::{ObjectId, RepoPath, Skipped, Snapshot};
 use attributes::is_attributes;
@@ -155,6 +156,9 @@ pub struct Restored {
     pub already: usize,
     /// Files that someone else changed meanwhile; they were left. Only reverting does that.
     pub changed: Vec<RepoPath>,
+    /// Files that were left because git was told not to look at them (sparse checkout, assume-unchanged), so that no
+    /// snapshot holds what stands there.
+    pub unwatched: Vec<RepoPath>,
     /// What happened to HEAD and its branch.
     pub head: Moved,
     /// What happened to the index.
@@ -183,6 +187,7 @@ impl Snapshots {
         let changes = self.changes_of(restore)?;
         let obstacles = survey::survey(&root, &selected(&changes, &restore.paths), &restore.from.skipped)?;
         let mut files = decide(Facts { obstacles: &obstacles, ..self.facts(restore, &changes) });
+        files.unknown = self.unknown_paths(restore)?;
         files.refusals.extend(self.repository_refusals(restore)?);
         let (from, to) = (&restore.from.position, &restore.to.position);
         let moves = restore.mode != Mode::Files && from != to;
@@ -246,7 +251,7 @@ impl Snapshots {
         }
         let root = Root::open(&self.root)?;
         let content = Conversion::new(self, attributes_of(restore, &tasks));
-        let Done { written, deleted, already, changed } =
+        let Done { written, deleted, already, unwatched, changed } =
             Files::new(&root, &content, on_change, &mut *on_step).apply(&tasks)?;
         let (index, head) = match (&self.user, restore.mode) {
             (Some(user), Mode::Mixed | Mode::Hard) => {
@@ -254,7 +259,7 @@ impl Snapshots {
             }
             _ => (Moved::No, Moved::No),
         };
-        Ok(Restored { written, deleted, already, changed, head, index })
+        Ok(Restored { written, deleted, already, changed, unwatched, head, index })
     }
 
     /// Looks once more, before the first file is touched, whether HEAD and index may move.
@@ -290,6 +295,30 @@ impl Snapshots {
             changes.extend(self.converted_otherwise(&changes, from, to)?);
         }
         Ok(changes)
+    }
+
+    /// Paths that were asked for and are at neither end.
+    fn unknown_paths(&self, restore: &Restore) -> Result<Vec<RepoPath>, RestoreError> {
+        let mut unknown = Vec::new();
+        for path in &restore.paths {
+            if !self.holds(&restore.from.tree, path)? && !self.holds(&restore.to.tree, path)? {
+                unknown.push(path.clone());
+            }
+        }
+        Ok(unknown)
+    }
+
+    /// Says whether a tree holds a file or folder at `path`.
+    fn holds(&self, tree: &ObjectId, path: &RepoPath) -> Result<bool, RestoreError> {
+        let mut folder = Some(tree.clone());
+        for part in path.parts() {
+            let Some(id) = folder else { return Ok(false) };
+            let Some(entry) = self.objects.tree(&id)?.into_iter().find(|entry| entry.name == part) else {
+                return Ok(false);
+            };
+            folder = (entry.mode == EntryMode::Folder).then_some(entry.id);
+        }
+        Ok(true)
     }
 
     /// The tasks of a restore that was planned and allowed before: what is on disk now does not count.
@@ -341,10 +370,13 @@ fn moved(result: Result<bool, RestoreError>, on_change: OnChange) -> Result<Move
 /// A restore of everything that changes attributes converts by those of its trees. One of single paths goes by what
 /// stands in the work tree, for that is what git will go by afterwards.
 fn attributes_of<'a>(restore: &'a Restore, tasks: &[Task]) -> Attributes<'a> {
-    if restore.paths.is_empty() && tasks.iter().any(|task| is_attributes(&task.path)) {
-        return Attributes::Trees { before: &restore.from.tree, after: &restore.to.tree };
+    if !tasks.iter().any(|task| is_attributes(&task.path)) {
+        return Attributes::WorkTree;
     }
-    Attributes::WorkTree
+    match &restore.paths[..] {
+        [] => Attributes::Trees { before: &restore.from.tree, after: &restore.to.tree },
+        _ => Attributes::WorkTreeChanging,
+    }
 }
 
 fn stop_if_asked(on_step: OnStep<'_>) -> Result<(), RestoreError> {

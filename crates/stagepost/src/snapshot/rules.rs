@@ -213,6 +213,21 @@ impl Judge {
         Ok(converted)
     }
 
+    /// Says whether only git itself puts a path into the work tree as git does: identifiers are written a space
+    /// shorter here, and some encodings not at all.
+    pub(super) fn needs_git_for_worktree(&mut self, path: &[u8], objects: &dyn gix::objs::Find) -> bool {
+        let mut outcome = gix::attrs::search::Outcome::default();
+        outcome.initialize_with_selection(
+            self.stack.attributes_collection(),
+            ["ident", "working-tree-encoding"],
+        );
+        let Ok(place) = self.stack.at_entry(path.as_bstr(), None, objects) else { return true };
+        place.matching_attributes(&mut outcome);
+        outcome.iter_selected().any(|found| {
+            !matches!(found.assignment.state, gix::attrs::StateRef::Unset | gix::attrs::StateRef::Unspecified)
+        })
+    }
+
     /// Returns the filter that the attributes of a path name, if any.
     pub(super) fn filter_of(&mut self, path: &[u8], objects: &dyn gix::objs::Find) -> Option<String> {
         let mut outcome = gix::attrs::search::Outcome::default();

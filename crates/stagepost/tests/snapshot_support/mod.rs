@@ -176,6 +176,15 @@ impl Fixture {
     }
 
     pub fn explain(&self, expected: &str, found: &str) -> String {
+        let index = self.base().join("explained-index");
+        let original = self.root.join(".git/index");
+        let _ = fs::copy(&original, &index);
+        let times = original.metadata().and_then(|metadata| metadata.modified());
+        if let (Ok(times), Ok(file)) = (times, fs::File::options().write(true).open(&index)) {
+            file.set_modified(times).unwrap();
+        }
+        let _ = self.command(&self.root).env("GIT_INDEX_FILE", &index).args(["add", "-A"]).output();
+        let _ = self.command(&self.root).env("GIT_INDEX_FILE", &index).arg("write-tree").output();
         let output = self.command(&self.root).args(["diff-tree", "-r", expected, found]).output().unwrap();
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
     }

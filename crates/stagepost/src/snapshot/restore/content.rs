@@ -1,16 +1,17 @@
 //! Content on its way into and out of a work tree, and what putting files in place needs to know of it.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::error::RestoreError;
 use super::task::End;
 use crate::model::{ObjectId, RepoPath};
-use crate::snapshot::Snapshots;
 use crate::snapshot::git::{Git, GitError, Trust};
 use crate::snapshot::objects::ObjectKind;
+use crate::snapshot::rules::{Judge, Rules};
 use crate::snapshot::tree::EntryMode;
+use crate::snapshot::{Snapshots, handle_of};
 
 /// Content by its name.
 pub(super) trait Content {
@@ -26,28 +27,45 @@ pub(super) trait Content {
 
     /// Returns the name of `bytes` as they are.
     fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, Self::Error>;
+
+    /// Says whether git takes the right to execute from the work tree; where it does not, nobody else can.
+    fn minds_modes(&self) -> Result<bool, Self::Error>;
+
+    /// Says whether git was told not to look at this path in the work tree: its snapshot may hold something else
+    /// than what stands there.
+    fn is_unwatched(&self, path: &RepoPath) -> Result<bool, Self::Error>;
 }
 
 /// Whose attributes say how files are converted.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Attributes<'a> {
-    /// The work tree's: the restore does not change them.
+    /// The work tree's, which the restore does not change.
     WorkTree,
+    /// The work tree's, which the restore changes as it goes.
+    WorkTreeChanging,
     /// Those of the trees at either end, whatever stands in the work tree halfway.
     Trees { before: &'a ObjectId, after: &'a ObjectId },
 }
 
-/// Content as the repository converts it.
+/// Content as the repository converts it: by its rules read directly where that is possible, else by git.
 pub(super) struct Conversion<'a> {
     snapshots: &'a Snapshots,
     attributes: Attributes<'a>,
     /// git with only trusted filters, found out once per restore.
     git: OnceCell<Git>,
+    /// The rules read directly; `None` where only git can follow them.
+    direct: OnceCell<Option<RefCell<Direct>>>,
+}
+
+/// The rules of the work tree, and where they find objects.
+struct Direct {
+    judge: Judge,
+    odb: gix::odb::Handle,
 }
 
 impl<'a> Conversion<'a> {
     pub(super) fn new(snapshots: &'a Snapshots, attributes: Attributes<'a>) -> Self {
-        Self { snapshots, attributes, git: OnceCell::new() }
+        Self { snapshots, attributes, git: OnceCell::new(), direct: OnceCell::new() }
     }
 
     fn git(&self, end: End) -> Result<Git, GitError> {
@@ -59,10 +77,44 @@ impl<'a> Conversion<'a> {
             }
         };
         Ok(match (self.attributes, end) {
-            (Attributes::WorkTree, _) => git.clone(),
+            (Attributes::WorkTree | Attributes::WorkTreeChanging, _) => git.clone(),
             (Attributes::Trees { before, .. }, End::Before) => git.with("GIT_ATTR_SOURCE", before.as_str()),
             (Attributes::Trees { after, .. }, End::After) => git.with("GIT_ATTR_SOURCE", after.as_str()),
         })
+    }
+
+    /// The rules read directly, if they are those of the work tree and stay as they are.
+    fn direct(&self) -> Option<&RefCell<Direct>> {
+        let usable = matches!(self.attributes, Attributes::WorkTree);
+        let load = || {
+            let odb = handle_of(self.snapshots.odb.as_ref()?);
+            let repository = self.snapshots.user.as_ref().unwrap_or(&self.snapshots.store);
+            let branch = self.snapshots.user_refs.head().ok()?.1;
+            let program = self.snapshots.rules_git.program();
+            let rules = Rules::load(&self.snapshots.root, repository, branch.as_deref(), program).ok()?;
+            let judge = rules.needs_git.is_none().then(|| rules.judge(None))?.ok()?;
+            Some(RefCell::new(Direct { judge, odb }))
+        };
+        usable.then(|| self.direct.get_or_init(load).as_ref()).flatten()
+    }
+
+    fn for_work_tree_directly(&self, path: &RepoPath, bytes: &[u8]) -> Option<Vec<u8>> {
+        let direct = &mut *self.direct()?.borrow_mut();
+        if direct.judge.needs_git_for_worktree(path.as_bytes(), &direct.odb) {
+            return None;
+        }
+        direct.judge.to_worktree(path.as_bytes(), bytes.to_vec(), &direct.odb).ok()
+    }
+
+    /// Says that `bytes` are what `id` names if that can be told without git; a no is no answer, for some conversions
+    /// depend on more than is known here.
+    fn is_directly(&self, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Option<()> {
+        let direct = &mut *self.direct()?.borrow_mut();
+        let mut index_blob =
+            |buffer: &mut Vec<u8>| self.snapshots.objects.blob(id).ok().map(|blob| *buffer = blob);
+        let converted =
+            direct.judge.to_git(path.as_bytes(), bytes.to_vec(), &mut index_blob, &direct.odb).ok()?;
+        (self.name_of(&converted).ok()? == *id).then_some(())
     }
 
     fn converted_name_of(&self, end: End, path: &RepoPath, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
@@ -94,18 +146,40 @@ impl Content for Conversion<'_> {
         if self.name_of(&bytes)? != *id {
             return Err(RestoreError::Damaged { path: path.clone(), id: id.clone() });
         }
-        match self.attributes {
-            _ if mode == EntryMode::Link => Ok(bytes),
-            Attributes::WorkTree => Ok(self.snapshots.to_worktree(path, mode, id)?),
-            Attributes::Trees { .. } => self.converted(path, id),
+        if mode == EntryMode::Link {
+            return Ok(bytes);
+        }
+        match self.for_work_tree_directly(path, &bytes) {
+            Some(converted) => Ok(converted),
+            None => self.converted(path, id),
         }
     }
 
     fn is(&self, end: End, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Result<bool, RestoreError> {
+        if self.is_directly(path, bytes, id).is_some() {
+            return Ok(true);
+        }
         Ok(self.converted_name_of(end, path, bytes)? == *id)
     }
 
     fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
         Ok(self.snapshots.name_of(ObjectKind::Blob, bytes)?)
+    }
+
+    fn minds_modes(&self) -> Result<bool, RestoreError> {
+        let args = ["config", "--type=bool", "--get", "core.fileMode"];
+        let answer = self.snapshots.rules_git.try_run(&args, b"")?;
+        Ok(answer.stdout.trim_ascii() != b"false")
+    }
+
+    fn is_unwatched(&self, path: &RepoPath) -> Result<bool, RestoreError> {
+        if self.snapshots.user.is_none() {
+            return Ok(false);
+        }
+        let args = ["ls-files", "-z", "-v", "--"].map(OsStr::new);
+        let args = [args[0], args[1], args[2], args[3], OsStr::from_bytes(path.as_bytes())];
+        let answer = self.snapshots.rules_git.run(&args, b"")?;
+        // small letters: assumed unchanged; S: outside a sparse checkout
+        Ok(answer.first().is_some_and(|tag| tag.is_ascii_lowercase() || *tag == b'S'))
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Done {
     pub(super) deleted: usize,
     /// Paths that were already as they should be.
     pub(super) already: usize,
+    /// Paths that git was told not to look at and that were left.
+    pub(super) unwatched: Vec<RepoPath>,
     /// Paths that someone else changed and that were left.
     pub(super) changed: Vec<RepoPath>,
 }
@@ -117,6 +119,9 @@ impl<'a, C: Content> Files<'a, C> {
             match progress(self.root, self.content, task)? {
                 Progress::ToDo(node) => to_do.push(Seen { task, node }),
                 Progress::Done => self.done.already += 1,
+                Progress::Changed if self.content.is_unwatched(&task.path).map_err(Failure::Content)? => {
+                    self.done.unwatched.push(task.path.clone());
+                }
                 Progress::Changed => self.changed(task)?,
             }
         }

@@ -25,10 +25,10 @@ impl Snapshots {
     /// Removes what a killed restore left of an index, its lock included.
     pub(super) fn remove_index_leftovers(&self, user: &Repository) -> Result<(), RestoreError> {
         let (beside, lock) = (user.git_dir.join(BESIDE), user.git_dir.join("index.lock"));
-        if let (Ok(ours), Ok(theirs)) = (fs::symlink_metadata(&beside), fs::symlink_metadata(&lock)) {
-            if (ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino()) {
-                remove(&lock)?;
-            }
+        let file =
+            |path: &Path| fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
+        if file(&lock).is_some_and(|lock| file(&beside) == Some(lock)) {
+            remove(&lock)?;
         }
         remove(&beside)?;
         remove(&user.git_dir.join(format!("{BESIDE}.lock")))

@@ -47,18 +47,16 @@ impl Task {
     pub(super) fn is_mode_only(&self) -> bool {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) => {
-                before.id == after.id
-                    && before.mode != after.mode
-                    && is_regular(before.mode)
-                    && is_regular(after.mode)
+                before.id == after.id && before.mode != after.mode && class(before.mode) == class(after.mode)
             }
             _ => false,
         }
     }
 }
 
-fn is_regular(mode: EntryMode) -> bool {
-    matches!(mode, EntryMode::File | EntryMode::Executable)
+/// The mode without the right to execute.
+fn class(mode: EntryMode) -> EntryMode {
+    if mode == EntryMode::Executable { EntryMode::File } else { mode }
 }
 
 /// How far a path has come.
@@ -109,11 +107,11 @@ fn end_of<C: Content>(
     bytes: &[u8],
 ) -> Result<Option<End>, C::Error> {
     let sides = [(End::After, &task.after), (End::Before, &task.before)];
-    let ends: Vec<(End, &Side)> = sides
-        .into_iter()
-        .filter_map(|(end, side)| Some((end, side.as_ref()?)))
-        .filter(|(_, side)| side.mode == mode)
-        .collect();
+    let sides = sides.into_iter().filter_map(|(end, side)| Some((end, side.as_ref()?)));
+    let mut ends: Vec<(End, &Side)> = sides.filter(|(_, side)| class(side.mode) == class(mode)).collect();
+    if ends.iter().any(|(_, side)| side.mode != mode) && content.minds_modes()? {
+        ends.retain(|(_, side)| side.mode == mode);
+    }
     if ends.is_empty() {
         return Ok(None);
     }
@@ -160,8 +158,11 @@ impl<E> From<Error> for Failure<E> {
     }
 }
 
+/// A file's or link's mode and bytes.
+type Held = (EntryMode, Vec<u8>);
+
 /// Looks at what stands at a path; a file comes with its mode and bytes unless it changes while it is read.
-fn look(root: &Root, path: &RepoPath) -> Result<(Node, Option<(EntryMode, Vec<u8>)>), Error> {
+fn look(root: &Root, path: &RepoPath) -> Result<(Node, Option<Held>), Error> {
     let folder = match root.folder_of(path.as_bytes()) {
         Ok(Some(folder)) => folder,
         // a file where a folder should be: nothing can be beneath it

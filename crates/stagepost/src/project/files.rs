@@ -1,0 +1,91 @@
+//! The files of a project: captured with a checkpoint, compared, let go.
+
+use crate::model::{Checkpoint, CheckpointId, RepoPath, Snapshot, Timestamp};
+use crate::snapshot::diff::{Diff as FilesDiff, DiffOptions};
+use crate::snapshot::{Capture, Consent, Keep, Look, Open, Signature, Snapshots, Way};
+
+use super::settings::StoreKind;
+use super::{Error, Project};
+
+/// How the files are captured with a checkpoint.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    /// Ignored files or folders to capture all the same.
+    pub include_ignored: Vec<RepoPath>,
+    /// Whether a person agreed to capture a home folder or absurdly many files.
+    pub consent: bool,
+    /// Ignored files that are about to be overwritten: captured whatever their size.
+    pub force: Vec<RepoPath>,
+}
+
+impl Project {
+    /// Returns the snapshots of this work tree, opened when they are first needed.
+    pub fn snapshots(&self) -> Result<&Snapshots, Error> {
+        if let Some(open) = self.snapshots.get() {
+            return Ok(open);
+        }
+        let keep = match self.settings.store {
+            StoreKind::Repository => Keep::Repository,
+            StoreKind::Private => Keep::Private,
+        };
+        let opened = Snapshots::open(Open {
+            root: self.place.root.clone(),
+            state_dir: self.place.store.clone(),
+            keep,
+            git: self.context.git.clone(),
+            exclude: Vec::new(),
+            way: Way::Fastest,
+        })?;
+        Ok(self.snapshots.get_or_init(|| opened))
+    }
+
+    pub(super) fn capture(
+        &self,
+        id: &CheckpointId,
+        files: &Files,
+        description: &str,
+        now: Timestamp,
+    ) -> Result<Snapshot, Error> {
+        Ok(self.snapshots()?.capture(id, &self.capture_options(files, description, now))?)
+    }
+
+    /// Looks at the files as they are now, and keeps nothing.
+    pub fn look(&self, files: &Files) -> Result<Look, Error> {
+        Ok(self.snapshots()?.look(&self.capture_options(files, "", self.context.clock.now()))?)
+    }
+
+    fn capture_options(&self, files: &Files, description: &str, now: Timestamp) -> Capture {
+        let subject = if description.is_empty() { "checkpoint" } else { description };
+        Capture {
+            max_file_size: self.settings.max_file_size,
+            include_ignored: files.include_ignored.clone(),
+            force: files.force.clone(),
+            deadline: self.settings.deadline,
+            max_untracked: self.settings.max_untracked,
+            consent: if files.consent { Consent::Given } else { Consent::No },
+            description: subject.to_owned(),
+            author: Signature { seconds: now.as_micros() / 1_000_000, ..Signature::default() },
+            patience: self.settings.busy_timeout,
+        }
+    }
+
+    /// Compares the files of a checkpoint with those of another, or with those of now.
+    pub fn diff_files(
+        &self,
+        before: &Checkpoint,
+        after: Option<&Checkpoint>,
+        options: &DiffOptions,
+    ) -> Result<FilesDiff, Error> {
+        let old = &snapshot_of(before)?.tree;
+        let new = match after {
+            Some(after) => snapshot_of(after)?.tree.clone(),
+            None => self.look(&Files::default())?.tree,
+        };
+        Ok(self.snapshots()?.diff(Some(old), Some(&new), options)?)
+    }
+}
+
+/// Returns the snapshot of a checkpoint, which must have one.
+pub(super) fn snapshot_of(checkpoint: &Checkpoint) -> Result<&Snapshot, Error> {
+    checkpoint.content.snapshot.as_ref().ok_or(Error::NoFiles { id: checkpoint.id })
+}

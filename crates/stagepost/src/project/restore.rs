@@ -1,0 +1,323 @@
+//! Going back: plan, protect, write down, apply, record. And forward again.
+//!
+//! What is about to happen is an event in the store before the first file is touched, and so is how it ended. A
+//! restore that began and never ended was cut off: whoever comes next finishes it or takes it back. What can be
+//! undone and redone is derived from the same events.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::files::{Files, snapshot_of};
+use super::{Error, Project, Save};
+use crate::model::{Checkpoint, CheckpointId, Event, Kind, RepoPath, RunKind, Timestamp, Topic};
+use crate::snapshot::restore::{Left, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
+use crate::snapshot::{Lock, Snapshots};
+use crate::store::{Batch, EventQuery, Found, NewEntry};
+
+/// What is put back of a checkpoint.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// Files, HEAD and index, or all.
+    pub mode: Mode,
+    /// The files and folders; none means all.
+    pub paths: Vec<RepoPath>,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self { mode: Mode::Files, paths: Vec::new() }
+    }
+}
+
+/// What a restore did.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RestoreOutcome {
+    /// The checkpoint that was put back.
+    pub target: CheckpointId,
+    /// The checkpoint of what was there before.
+    pub safety: CheckpointId,
+    /// What happened to files, HEAD and index; `None` if there was nothing to do.
+    pub done: Option<Restored>,
+    /// Files that differ from the target and were left.
+    pub left: Vec<Left>,
+}
+
+/// What became of a restore that had been cut off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recovery {
+    /// The checkpoint that was being put back.
+    pub target: CheckpointId,
+    /// Whether it was finished; otherwise it was taken back.
+    pub finished: bool,
+    /// Files that someone changed meanwhile and that were left.
+    pub left: Vec<RepoPath>,
+}
+
+/// One restore in the history of a work tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RestoreRecord {
+    /// What was asked for: a restore, an undo or a redo.
+    pub verb: Verb,
+    /// The checkpoint that was put back.
+    pub target: CheckpointId,
+    /// The checkpoint of what was there before.
+    pub safety: CheckpointId,
+    /// What was put back of it.
+    pub mode: Mode,
+    /// The files and folders; none means all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<RepoPath>,
+    /// Who did it.
+    pub who: String,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// A checkpoint was put back.
+    Restore,
+    /// The last restore was undone.
+    Undo,
+    /// The last undo was taken back.
+    Redo,
+}
+
+/// What an event of a restore says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+enum Said {
+    /// It is about to happen: everything needed to finish it or take it back.
+    Began {
+        #[serde(flatten)]
+        record: RestoreRecord,
+        restore: Box<Restore>,
+    },
+    /// It happened.
+    Done {
+        #[serde(flatten)]
+        record: RestoreRecord,
+    },
+    /// It was taken back, or did not begin.
+    Reverted {
+        #[serde(flatten)]
+        record: RestoreRecord,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+}
+
+/// So many restores back can be undone for certain: their safety checkpoints stay whatever the policy says.
+const UNDOABLE: usize = 32;
+
+impl Project {
+    /// Decides what a restore would do, and touches nothing.
+    pub fn plan_restore(&self, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
+        let look = self.look(&Files::default())?;
+        self.plan_from(Point::from(&look), target, wish)
+    }
+
+    fn plan_from(&self, from: Point, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
+        let to = Point::from(snapshot_of(target)?);
+        let restore = Restore { from, to, mode: wish.mode, paths: wish.paths.clone() };
+        Ok(self.snapshots()?.plan_restore(&restore)?)
+    }
+
+    /// Puts a checkpoint back. What was there before is in a checkpoint first, so that it can be undone.
+    pub fn restore(&self, target: &Checkpoint, wish: &Wish) -> Result<RestoreOutcome, Error> {
+        self.carry_out(Verb::Restore, target, wish)
+    }
+
+    /// Undoes the last restore that is not undone.
+    pub fn undo(&self) -> Result<RestoreOutcome, Error> {
+        let last = self.undo_stacks()?.undo.pop().ok_or(Error::NothingToUndo)?;
+        self.go_back(Verb::Undo, last)
+    }
+
+    /// Takes the last undo back.
+    pub fn redo(&self) -> Result<RestoreOutcome, Error> {
+        let last = self.undo_stacks()?.redo.pop().ok_or(Error::NothingToRedo)?;
+        self.go_back(Verb::Redo, last)
+    }
+
+    fn go_back(&self, verb: Verb, record: RestoreRecord) -> Result<RestoreOutcome, Error> {
+        let found = self.store.checkpoint(&record.safety)?;
+        let target = found.and_then(Found::live).ok_or(Error::Pruned { id: record.safety })?;
+        self.carry_out(verb, &target, &Wish { mode: record.mode, paths: record.paths })
+    }
+
+    fn carry_out(&self, verb: Verb, target: &Checkpoint, wish: &Wish) -> Result<RestoreOutcome, Error> {
+        let snapshots = self.snapshots()?;
+        let _lock = self.restore_lock(snapshots, self.settings.busy_timeout)?;
+        let (plan, safety) = self.protect(target, wish)?;
+        if !plan.refusals().is_empty() {
+            return Err(RestoreError::Refused { refusals: plan.refusals().to_vec() }.into());
+        }
+        let left = plan.files.left.clone();
+        if plan.is_empty() && verb == Verb::Restore {
+            return Ok(RestoreOutcome { target: target.id, safety: safety.id, done: None, left });
+        }
+        let record = RestoreRecord {
+            verb,
+            target: target.id,
+            safety: safety.id,
+            mode: wish.mode,
+            paths: wish.paths.clone(),
+            who: self.context.who.clone(),
+        };
+        let restore = plan.restore().clone();
+        self.say(snapshots, &Said::Began { record: record.clone(), restore: Box::new(restore.clone()) })?;
+        match snapshots.apply_restore(&plan, &mut |_| ControlFlow::Continue(())) {
+            Ok(done) => {
+                self.say(snapshots, &Said::Done { record })?;
+                Ok(RestoreOutcome { target: target.id, safety: safety.id, done: Some(done), left })
+            }
+            Err(error) => {
+                if !error.nothing_was_touched() {
+                    snapshots.revert_restore(&restore, &mut |_| ControlFlow::Continue(()))?;
+                }
+                self.say(snapshots, &Said::Reverted { record, error: Some(error.to_string()) })?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Makes the safety checkpoint and the plan that starts from it. Where ignored files are in the way, another one
+    /// is made that holds them too.
+    fn protect(&self, target: &Checkpoint, wish: &Wish) -> Result<(RestorePlan, Checkpoint), Error> {
+        let safety = self.save_safety(target, Files::default())?;
+        let plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish)?;
+        if plan.files.capture_first.is_empty() || !plan.refusals().is_empty() {
+            return Ok((plan, safety));
+        }
+        let files = Files { force: plan.files.capture_first, ..Files::default() };
+        let safety = self.save_safety(target, files)?;
+        let plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish)?;
+        Ok((plan, safety))
+    }
+
+    fn save_safety(&self, target: &Checkpoint, files: Files) -> Result<Checkpoint, Error> {
+        self.save(Save {
+            run: Some((self.run_of_here("safety"), RunKind::Adhoc)),
+            kind: Some(Kind::Safety { before: target.id.to_string() }),
+            description: format!("before restoring {}/{}", target.run, target.seq),
+            files: Some(files),
+            ..Save::default()
+        })
+    }
+
+    /// Finishes or takes back a restore that was cut off; `None` if there is none.
+    pub fn recover(&self) -> Result<Option<Recovery>, Error> {
+        if self.cut_off()?.is_none() {
+            return Ok(None);
+        }
+        let snapshots = self.snapshots()?;
+        // Whoever holds the lock is still at it.
+        let Ok(_lock) = self.restore_lock(snapshots, Duration::ZERO) else { return Ok(None) };
+        let Some((record, restore)) = self.cut_off()? else { return Ok(None) };
+        let target = record.target;
+        if snapshots.finish_restore(&restore, &mut |_| ControlFlow::Continue(())).is_ok() {
+            self.say(snapshots, &Said::Done { record })?;
+            return Ok(Some(Recovery { target, finished: true, left: Vec::new() }));
+        }
+        let reverted = snapshots.revert_restore(&restore, &mut |_| ControlFlow::Continue(()))?;
+        self.say(snapshots, &Said::Reverted { record, error: Some("it was cut off".to_owned()) })?;
+        Ok(Some(Recovery { target, finished: false, left: reverted.changed }))
+    }
+
+    /// The restore of this work tree that began and did not end.
+    fn cut_off(&self) -> Result<Option<(RestoreRecord, Restore)>, Error> {
+        let key = self.place.worktree_key();
+        let latest = self.store.events(&EventQuery::latest(Topic::Restore, key))?.pop();
+        Ok(latest.and_then(|(_, event)| match serde_json::from_value(event.body) {
+            Ok(Said::Began { record, restore }) => Some((record, *restore)),
+            _ => None,
+        }))
+    }
+
+    fn restore_lock(&self, snapshots: &Snapshots, patience: Duration) -> Result<Lock, Error> {
+        let name = format!("restore-{}.lock", snapshots.worktree().replace('/', "-"));
+        Ok(Lock::take(&self.place.store.join(name), patience)?)
+    }
+
+    fn say(&self, snapshots: &Snapshots, said: &Said) -> Result<(), Error> {
+        debug_assert_eq!(snapshots.worktree(), self.place.worktree_key());
+        let body = serde_json::to_value(said).expect("the record of a restore has string keys only");
+        let event = Event {
+            topic: Topic::Restore,
+            key: self.place.worktree_key(),
+            at: self.context.clock.now(),
+            body,
+        };
+        self.store.write(Batch { entries: vec![NewEntry::Event(event)], ..Batch::default() })?;
+        Ok(())
+    }
+
+    /// Lists the restores of this work tree that happened, oldest first.
+    pub fn restores(&self) -> Result<Vec<(Timestamp, RestoreRecord)>, Error> {
+        self.restores_of(Some(self.place.worktree_key()))
+    }
+
+    fn restores_of(&self, key: Option<String>) -> Result<Vec<(Timestamp, RestoreRecord)>, Error> {
+        let events = self.store.events(&EventQuery { topic: Topic::Restore, key, last: None })?;
+        Ok(events.into_iter().filter_map(|(_, event)| Some((event.at, done(event.body)?))).collect())
+    }
+
+    fn undo_stacks(&self) -> Result<Stacks, Error> {
+        Ok(Stacks::of(self.restores()?.into_iter().map(|(_, record)| record)))
+    }
+
+    /// The safety checkpoints that undo and redo may still ask for.
+    pub(super) fn needed_for_undo(&self) -> Result<Vec<CheckpointId>, Error> {
+        let mut lines: std::collections::BTreeMap<String, Vec<RestoreRecord>> = Default::default();
+        for (_, event) in self.store.events(&EventQuery::all(Topic::Restore))? {
+            lines.entry(event.key).or_default().extend(done(event.body));
+        }
+        let stacks = lines.into_values().map(Stacks::of);
+        let newest = |records: Vec<RestoreRecord>| {
+            records.into_iter().rev().take(UNDOABLE).map(|record| record.safety)
+        };
+        Ok(stacks.flat_map(|stacks| newest(stacks.undo).chain(newest(stacks.redo))).collect())
+    }
+}
+
+fn done(body: Value) -> Option<RestoreRecord> {
+    match serde_json::from_value(body) {
+        Ok(Said::Done { record }) => Some(record),
+        _ => None,
+    }
+}
+
+/// What can be undone and redone, newest last.
+#[derive(Debug, Default)]
+struct Stacks {
+    undo: Vec<RestoreRecord>,
+    redo: Vec<RestoreRecord>,
+}
+
+impl Stacks {
+    fn of(records: impl IntoIterator<Item = RestoreRecord>) -> Self {
+        let mut stacks = Self::default();
+        for record in records {
+            match record.verb {
+                Verb::Restore => {
+                    stacks.undo.push(record);
+                    stacks.redo.clear();
+                }
+                Verb::Undo => {
+                    stacks.undo.pop();
+                    stacks.redo.push(record);
+                }
+                Verb::Redo => {
+                    stacks.redo.pop();
+                    stacks.undo.push(record);
+                }
+            }
+        }
+        stacks
+    }
+}
