@@ -111,7 +111,10 @@ impl From<project::Error> for Failure {
                 Code::NotFound,
                 Some("`stagepost show ID --artifact NAME` prints what was saved by name".to_owned()),
             ),
-            E::NothingToUndo | E::NothingToRedo => (Code::NotFound, None),
+            E::NothingToUndo | E::NothingToRedo => (
+                Code::NotFound,
+                Some("`stagepost log --all` lists what was there before each restore".to_owned()),
+            ),
             E::Restore(error) if error.is_retryable() => {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
             }
