@@ -169,6 +169,10 @@ impl Failure {
             E::TooNew { .. } => {
                 (Code::Refused, Some("use the newer stagepost that wrote it; nothing was changed"))
             }
+            E::NotAStore { .. } => (
+                Code::Integrity,
+                Some("put back a copy of the store, or move its folder away to begin a new one"),
+            ),
             error if error.is_damage() => (
                 Code::Integrity,
                 Some("`stagepost verify` names everything that is damaged; the rest stays readable"),
