@@ -126,6 +126,12 @@ impl Refs {
         Ok(())
     }
 
+    /// Returns all our refs of all work trees.
+    pub(super) fn ours(&self) -> Result<Vec<String>, RefError> {
+        let answer = self.git.run(&["for-each-ref", "--format=%(refname)", "refs/stagepost/"], b"")?;
+        Ok(String::from_utf8_lossy(&answer).lines().map(str::to_owned).collect())
+    }
+
     /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions
     /// that git makes for work trees, none of which a branch can be).
     fn folder_of(&self, name: &str) -> &Path {
