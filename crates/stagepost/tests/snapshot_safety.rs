@@ -339,3 +339,23 @@ fn a_look_writes_nothing_and_its_objects_can_be_read() {
     }
     assert_eq!(fixture.git(&["for-each-ref", "refs/stagepost"]), "");
 }
+
+#[test]
+fn what_a_killed_capture_left_behind_is_in_nobodys_way() {
+    let fixture = Fixture::new();
+    fixture.capture();
+    fixture.write(".git/refs/stagepost/main/latest.lock", "").write("new", "x");
+    fixture
+        .write(".git/stagepost/snapshots/main/quarantine-old/objects/x", "")
+        .write(".git/stagepost/snapshots/main/state.new", "x");
+    let snapshot = fixture.assert_exact();
+    fixture.open().check(&snapshot).unwrap();
+    assert!(!fixture.root.join(".git/refs/stagepost/main/latest.lock").exists());
+}
+
+#[test]
+fn snapshots_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<stagepost::snapshot::Snapshots>();
+    shared::<stagepost::snapshot::Objects>();
+}

@@ -74,7 +74,7 @@ impl Snapshots {
         }
         ids.sort();
         ids.dedup();
-        plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir())?;
+        plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir()).map(drop)?;
         self.objects.refresh();
         Ok(())
     }
