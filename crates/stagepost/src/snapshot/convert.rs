@@ -43,7 +43,7 @@ impl Converter<'_> {
         match &mut self.means {
             Means::Direct { judge, odb } => {
                 let bytes = self.snapshots.objects.blob(blob)?;
-                judge.to_worktree(path.as_bytes(), bytes, odb).map_err(|error| ObjectError::Convert {
+                judge.smudge(path.as_bytes(), bytes, odb).map_err(|error| ObjectError::Convert {
                     path: path.clone(),
                     source: std::io::Error::other(error.to_string()),
                 })
