@@ -55,7 +55,7 @@ impl Converter<'_> {
     fn convert_directly(&mut self, path: &[u8], bytes: Vec<u8>) -> Option<Vec<u8>> {
         let Direct { judge, odb } = self.direct.as_mut()?;
         let possible = !judge.needs_git_for_worktree(path, odb);
-        possible.then(|| judge.to_worktree(path, bytes, odb).ok()).flatten()
+        possible.then(|| judge.smudge(path, bytes, odb).ok()).flatten()
     }
 
     fn convert_by_git(&self, path: &RepoPath, blob: &ObjectId) -> Result<Vec<u8>, ObjectError> {
@@ -71,7 +71,7 @@ impl Converter<'_> {
         let Some(Direct { judge, odb }) = self.direct.as_mut() else { return false };
         let objects = &self.snapshots.objects;
         let mut index_blob = |buffer: &mut Vec<u8>| objects.blob(blob).ok().map(|blob| *buffer = blob);
-        let converted = judge.to_git(path.as_bytes(), bytes.to_vec(), &mut index_blob, odb);
+        let converted = judge.clean(path.as_bytes(), bytes.to_vec(), &mut index_blob, odb);
         let name = converted.ok().and_then(|bytes| self.snapshots.name_of(ObjectKind::Blob, &bytes).ok());
         name.as_ref() == Some(blob)
     }
