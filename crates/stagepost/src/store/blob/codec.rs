@@ -7,7 +7,7 @@ use std::io;
 
 /// Smaller pieces do not repay the frame around compressed bytes.
 const WORTH_TRYING: usize = 96;
-/// Pieces below this are packed only if that halves them.
+/// Pieces below this are packed only if a quarter is left of them.
 const SMALL: usize = 4096;
 const LEVEL: i32 = 3;
 
@@ -29,7 +29,7 @@ pub(crate) fn encode(raw: &[u8]) -> Cow<'_, [u8]> {
 
 /// Unpacking a small piece costs as much as reading several raw ones, and a state is read more often than written.
 fn is_worth_it(packed: usize, raw: usize) -> bool {
-    if raw < SMALL { packed * 2 < raw } else { packed + packed / 16 < raw }
+    if raw < SMALL { packed * 4 < raw } else { packed + packed / 16 < raw }
 }
 
 /// Appends the `size` bytes of a stored piece to `out`.
