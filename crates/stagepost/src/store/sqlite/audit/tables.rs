@@ -22,8 +22,8 @@ pub(super) fn check(
     let mut check = |table: &str, sound: rusqlite::Result<bool>| {
         let what = match sound {
             Ok(true) => return,
-            Ok(false) => format!("the table `{table}` does not fit the journal"),
-            Err(error) => format!("the table `{table}` cannot be read: {error}"),
+            Ok(false) => format!("the lookup table `{table}` does not fit the journal"),
+            Err(error) => format!("the lookup table `{table}` cannot be read: {error}"),
         };
         found.push(Damage { derived: true, ..Damage::general(what) });
     };
