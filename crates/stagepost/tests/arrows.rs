@@ -18,7 +18,7 @@ const FRONT_END: &[&str] =
 
 #[test]
 fn imports_follow_the_arrows() {
-    let faults = faults_of_all(|module, depth, code| wrong_arrows(module, depth, code));
+    let faults = faults_of_all(wrong_arrows);
     assert!(faults.is_empty(), "imports against the arrows:\n{}", faults.join("\n"));
 }
 
