@@ -147,7 +147,9 @@ impl Checkpoint {
         let _ = write!(out, "{}", self.seq);
         if let Some(snapshot) = &self.content.snapshot {
             name(&mut out, "snapshot");
-            out.push_str(&canonical(&serde_json::to_value(snapshot).expect("a snapshot has string keys only")));
+            out.push_str(&canonical(
+                &serde_json::to_value(snapshot).expect("a snapshot has string keys only"),
+            ));
         }
         out.push('}');
         out
