@@ -46,7 +46,9 @@ fn one_writer(criterion: &mut Criterion) {
     let (story, floor) = (Story::new(&store), bare(&folder.path().join("floor.db")));
     let run = story.run("a");
     let mut group = criterion.benchmark_group("one writer, 1 KB");
-    group.bench_function("a bare commit", |bench| bench.iter_with_setup(payload, |body| commit(&floor, &body)));
+    group.bench_function("a bare commit", |bench| {
+        bench.iter_with_setup(payload, |body| commit(&floor, &body))
+    });
     group.bench_function("a checkpoint", |bench| {
         bench.iter_with_setup(payload, |body| story.save_state(&run, body, None));
     });
