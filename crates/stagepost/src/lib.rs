@@ -1,12 +1,17 @@
 //! Checkpoints for AI-agent work: a run can always be looked at, compared, restored, resumed and decided again.
 //!
 //! Start at [`project::Project`]. Below it are [`model`] (what is kept), [`store`] (where), [`snapshot`]
-//! (files, in git) and [`retention`] (for how long). The library never prints, reads the environment or exits; clock and ids are handed in.
+//! (files, in git), [`retention`] (for how long) and [`formats`]
+//! (files of other systems); on it stand [`session`] and [`task`]. The library never prints, reads the environment or exits; clock and ids are handed in.
 
 pub mod model;
 
+pub mod formats;
 pub mod retention;
 pub mod snapshot;
 pub mod store;
 
 pub mod project;
+
+pub mod session;
+pub mod task;

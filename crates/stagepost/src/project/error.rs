@@ -101,4 +101,7 @@ pub enum Error {
     /// Another restore went on.
     #[error("another restore of this project is going on")]
     Lock(#[from] snapshot::LockError),
+    /// git could not act as the user.
+    #[error(transparent)]
+    Branch(#[from] super::BranchError),
 }

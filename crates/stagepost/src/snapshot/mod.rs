@@ -8,6 +8,7 @@
 //! never changes the user's HEAD, index, branches, stash, configuration or hooks, and runs no program that only a
 //! repository's configuration names. What it returns as captured is on disk.
 
+mod adopt;
 mod beneath;
 mod capture;
 mod check;
@@ -47,6 +48,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+pub use adopt::Adopt;
 pub use capture::{Capture, CaptureError, Consent, Look};
 pub use check::Damage;
 pub use commit::{Commit, Signature};
