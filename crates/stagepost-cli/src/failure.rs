@@ -69,7 +69,7 @@ impl Failure {
     }
 
     pub(crate) fn file(doing: &str, path: &Path, error: std::io::Error) -> Self {
-        let mut failure = Self::new(Code::Failed, format!("failed to {doing} {}", path.display()));
+        let mut failure = Self::new(io_code(&error), format!("failed to {doing} {}", path.display()));
         failure.causes.push(error.to_string());
         failure
     }
@@ -111,7 +111,10 @@ impl From<project::Error> for Failure {
                 Code::NotFound,
                 Some("`stagepost show ID --artifact NAME` prints what was saved by name".to_owned()),
             ),
-            E::NothingToUndo | E::NothingToRedo => (Code::NotFound, None),
+            E::NothingToUndo | E::NothingToRedo => (
+                Code::NotFound,
+                Some("`stagepost log --all` lists what was there before each restore".to_owned()),
+            ),
             E::Restore(error) if error.is_retryable() => {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
             }
@@ -136,7 +139,10 @@ impl From<project::Error> for Failure {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
             }
             E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
-            E::File { source, .. } if source.kind() == std::io::ErrorKind::NotFound => (Code::NotFound, None),
+            E::InvalidJson { .. } => {
+                (Code::Usage, Some("`--artifact NAME=FILE` keeps files that are not JSON".to_owned()))
+            }
+            E::File { source, .. } => (io_code(source), None),
             _ => (Code::Failed, None),
         };
         Self { hint, ..Self::from_error(code, &error) }
@@ -163,6 +169,10 @@ impl Failure {
             E::TooNew { .. } => {
                 (Code::Refused, Some("use the newer stagepost that wrote it; nothing was changed"))
             }
+            E::NotAStore { .. } => (
+                Code::Integrity,
+                Some("put back a copy of the store, or move its folder away to begin a new one"),
+            ),
             error if error.is_damage() => (
                 Code::Integrity,
                 Some("`stagepost verify` names everything that is damaged; the rest stays readable"),
@@ -188,7 +198,11 @@ impl From<store::Error> for Failure {
 
 impl From<FindError> for Failure {
     fn from(error: FindError) -> Self {
-        Self::from_error(Code::Failed, &error)
+        let code = match &error {
+            FindError::Folder { source, .. } => io_code(source),
+            _ => Code::Failed,
+        };
+        Self::from_error(code, &error)
     }
 }
 
@@ -214,6 +228,15 @@ impl From<UnknownName> for Failure {
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::from_error(Code::Failed, &error)
+    }
+}
+
+/// What an error of the operating system means for whoever named the file.
+fn io_code(error: &std::io::Error) -> Code {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => Code::NotFound,
+        std::io::ErrorKind::AlreadyExists => Code::Refused,
+        _ => Code::Failed,
     }
 }
 

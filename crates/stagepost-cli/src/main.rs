@@ -5,6 +5,8 @@ mod args;
 mod commands;
 mod failure;
 mod json;
+#[cfg(test)]
+mod reference;
 mod ui;
 
 use std::process::ExitCode;

@@ -22,10 +22,10 @@ struct Body<'a> {
 pub(crate) fn run(app: &App, args: &DoctorArgs) -> Result<(), Failure> {
     let project = app.open()?;
     let checks = project.doctor(args.fix)?;
-    if app.ui.form == Form::Json {
-        app.ui.json(&Output::new(Body { checks: &checks }))?;
-    } else {
-        checks.iter().try_for_each(|check| app.ui.line(line(check)))?;
+    match app.ui.form {
+        Form::Json => app.ui.json(&Output::new(Body { checks: &checks }))?,
+        Form::Quiet => {}
+        Form::Text => checks.iter().try_for_each(|check| app.ui.line(line(check)))?,
     }
     let worst = |health| checks.iter().any(|check| check.health == health);
     match (worst(Health::Bad), worst(Health::Fixable)) {

@@ -1,12 +1,14 @@
 use std::path::PathBuf;
 
+use serde::Serialize;
 use stagepost::model::Checkpoint;
 use stagepost::project::Project;
 
 use super::save::{files_line, reason};
 use crate::app::App;
 use crate::failure::Failure;
-use crate::ui::{self, BOLD, DIM};
+use crate::json::{LogOutput, Output, SCHEMA};
+use crate::ui::{self, BOLD, DIM, Form};
 
 /// Show a checkpoint, or print one of its artifacts
 #[derive(Debug, clap::Args)]
@@ -23,6 +25,13 @@ pub(crate) struct ShowArgs {
     /// List the versions of the artifact in the checkpoint's run
     #[arg(long, requires = "artifact", conflicts_with = "output")]
     history: bool,
+}
+
+#[derive(Serialize)]
+struct Extracted<'a> {
+    artifact: &'a str,
+    path: String,
+    bytes: u64,
 }
 
 pub(crate) fn run(app: &App, args: &ShowArgs) -> Result<(), Failure> {
@@ -108,16 +117,18 @@ fn extract(
     output: &std::path::Path,
 ) -> Result<(), Failure> {
     let mut source = project.open_artifact(checkpoint, name)?;
-    let mut file = std::fs::File::create_new(output).map_err(|error| Failure::file("make", output, error))?;
+    let mut file = std::fs::File::create_new(output).map_err(|error| {
+        Failure::file("make", output, error).hint("choose another name: files are never overwritten")
+    })?;
     let copied = std::io::copy(&mut source, &mut file).and_then(|size| file.sync_all().map(|()| size));
     match copied {
-        Ok(size) => {
-            app.ui.say(format!(
-                "wrote {} to {}",
-                ui::bytes(size),
-                ui::printable(&output.display().to_string())
-            ));
-            Ok(())
+        Ok(bytes) => {
+            let path = output.display().to_string();
+            match app.ui.form {
+                Form::Json => app.ui.json(&Output::new(Extracted { artifact: name, path, bytes })),
+                Form::Quiet => Ok(()),
+                Form::Text => app.ui.line(format!("wrote {} to {}", ui::bytes(bytes), ui::printable(&path))),
+            }
         }
         Err(error) => {
             let _ = std::fs::remove_file(output);
@@ -130,11 +141,9 @@ fn history(app: &App, project: &Project, checkpoint: &Checkpoint, name: &str) ->
     let versions = project.history(&checkpoint.run, name)?;
     let checkpoints: Vec<Checkpoint> = versions.into_iter().map(|version| version.checkpoint).collect();
     match app.ui.form {
-        crate::ui::Form::Json => {
-            app.ui.json(&crate::json::LogOutput { schema: crate::json::SCHEMA, checkpoints: &checkpoints })
-        }
-        crate::ui::Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
-        crate::ui::Form::Text => checkpoints.iter().try_for_each(|one| {
+        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints }),
+        Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
+        Form::Text => checkpoints.iter().try_for_each(|one| {
             let size = one.artifact(name).map_or(0, |artifact| artifact.blob.size);
             app.ui.line(format!(
                 "{BOLD}{}{BOLD:#}  {}/{}  {}",

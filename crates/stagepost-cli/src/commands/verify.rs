@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use stagepost::store::Damage;
 
@@ -58,8 +60,12 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
         }))?;
         return if verified.is_sound() { Ok(()) } else { Err(Failure::told(Code::Integrity)) };
     }
-    for damage in &verified.damage {
-        app.ui.line(format!("{RED}damaged{RED:#}  {}", line(damage)))?;
+    if app.ui.form == Form::Quiet {
+        let damaged: BTreeSet<_> = verified.damage.iter().filter_map(|damage| damage.checkpoint).collect();
+        damaged.iter().try_for_each(|id| app.ui.line(id.to_string()))?;
+    } else {
+        let lines = verified.damage.iter().map(|damage| format!("{RED}damaged{RED:#}  {}", line(damage)));
+        lines.into_iter().try_for_each(|line| app.ui.line(line))?;
     }
     if !verified.is_sound() {
         let hint = if verified.damage.iter().all(|damage| damage.derived) {
@@ -67,18 +73,26 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
         } else {
             "everything that is not named above can still be read"
         };
-        let count = ui::count(verified.damage.len(), "thing");
-        return Err(Failure::new(Code::Integrity, format!("{count} in the store not as written")).hint(hint));
+        let what = match verified.damage.len() {
+            1 => "one thing in the store is not as it was written".to_owned(),
+            many => format!("{many} things in the store are not as they were written"),
+        };
+        return Err(Failure::new(Code::Integrity, what).hint(hint));
     }
-    let read = format!(
-        "{} checkpoints, {} snapshots, {} payloads ({})",
-        audited.checkpoints,
-        verified.snapshots,
-        audited.blobs,
+    if app.ui.form == Form::Quiet {
+        return Ok(());
+    }
+    app.ui.line(format!(
+        "all as it was written: {}, {}, {} ({})",
+        ui::count(number(audited.checkpoints), "checkpoint"),
+        ui::count(number(verified.snapshots), "snapshot"),
+        ui::count(number(audited.blobs), "payload"),
         ui::bytes(audited.bytes)
-    );
-    app.ui.say(format!("all as it was written: {read}"));
-    Ok(())
+    ))
+}
+
+fn number(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 fn line(damage: &Damage) -> String {

@@ -59,9 +59,9 @@ impl Place {
         }
     }
 
-    /// Says whether the store is there.
+    /// Says whether the store is there. One that may not be looked at is: opening it will say why.
     pub fn has_store(&self) -> bool {
-        self.store.join("store.db").exists()
+        self.store.join("store.db").try_exists().unwrap_or(true)
     }
 }
 

@@ -5,8 +5,8 @@
 //! its checkpoints and from the record of its rollbacks.
 //!
 //! ```
-//! # let home = stagepost::doctest::project();
-//! # let project = &home.project;
+//! # let home = stagepost_testutil::TempProject::git();
+//! # let project = &home.open();
 //! use stagepost::model::{Phase, Progress, Reason};
 //! use stagepost::session::{NewCheckpoint, Session};
 //!

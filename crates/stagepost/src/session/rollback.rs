@@ -26,8 +26,8 @@ impl Session<'_> {
     /// so that it can be undone.
     ///
     /// ```
-    /// # let home = stagepost::doctest::project();
-    /// # let project = &home.project;
+    /// # let home = stagepost_testutil::TempProject::git();
+    /// # let project = &home.open();
     /// # let perform_migration = || Err::<(), &str>("no");
     /// use stagepost::model::{Phase, Reason, RollbackMode};
     /// use stagepost::session::{Changes, NewCheckpoint, Session};
@@ -42,7 +42,7 @@ impl Session<'_> {
     ///     home.write("schema.sql", "half a migration");
     ///     if perform_migration().is_err() {
     ///         session.rollback(&safety.id().to_string(), RollbackMode::Hard, Changes::Refuse)?;
-    ///         assert!(!home.path("schema.sql").exists());
+    ///         assert!(home.read("schema.sql").is_none());
     ///     }
     /// }
     /// # Ok::<(), stagepost::session::Error>(())

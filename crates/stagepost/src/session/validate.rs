@@ -102,8 +102,8 @@ impl Session<'_> {
     /// Looks whether a checkpoint can be made, and runs a test command if there is one.
     ///
     /// ```
-    /// # let home = stagepost::doctest::project();
-    /// # let project = &home.project;
+    /// # let home = stagepost_testutil::TempProject::git();
+    /// # let project = &home.open();
     /// use stagepost::session::Session;
     ///
     /// let validation = Session::validate(project, None)?;

@@ -74,7 +74,7 @@ impl Snapshots {
         }
         ids.sort();
         ids.dedup();
-        plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir())?;
+        plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir()).map(drop)?;
         self.objects.refresh();
         Ok(())
     }
@@ -203,6 +203,7 @@ impl<'a> Search<'a> {
         }
         self.skip_unreadable_folders(&answer.stderr);
         let mut paths = split(&answer.stdout);
+        paths.retain(|path| !self.snapshots.is_ours(path));
         guard::untracked(paths.len(), self.options).map_err(|source| self.snapshots.refused(source))?;
         for asked in self.asked_for() {
             let known: BTreeSet<_> = paths.iter().cloned().collect();
@@ -243,11 +244,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Says whether a folder above the path is a link now: the path is gone then, whatever the link leads to.
+    /// Says whether a link stands where a folder above the path was: the path is gone then.
     fn is_beyond_link(&self, path: &RepoPath) -> bool {
         let bytes = path.as_bytes();
-        let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        slashes.into_iter().any(|(slash, _)| on_disk(&self.snapshots.root, &bytes[..slash]).is_symlink())
+        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(position, _)| position);
+        let mut folders = ends.map(|end| on_disk(&self.snapshots.root, &bytes[..end]));
+        folders.any(|folder| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink()))
     }
 
     fn fault(&self, path: &RepoPath) -> Option<(SkipReason, u64)> {

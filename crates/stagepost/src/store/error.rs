@@ -79,6 +79,12 @@ pub enum Error {
         /// What does not hold.
         what: String,
     },
+    /// What was to be written could not be read back, or does not say what it does.
+    #[error("this cannot be stored: {what}")]
+    Refused {
+        /// What is wrong with it.
+        what: String,
+    },
     /// The stream that was to be stored could not be read.
     #[error("failed to read what was to be stored")]
     Source(#[source] io::Error),

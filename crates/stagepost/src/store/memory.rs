@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::blob::{Cut, Prepared};
+use super::check::{check_prune, check_record};
 use super::{
     Audited, Batch, Collected, Damage, Error, EventQuery, Expect, Found, Hold, Listed, NewEntry, Query,
     Store, Usage, Written,
@@ -19,7 +20,7 @@ pub struct MemoryStore {
     holders: Arc<AtomicUsize>,
 }
 
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 struct Inner {
     journal: Vec<Entry>,
     by_id: HashMap<CheckpointId, usize>,
@@ -27,7 +28,7 @@ struct Inner {
     blobs: BTreeMap<BlobRef, Arc<Vec<u8>>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Entry {
     Run(Run),
     Checkpoint(Box<Checkpoint>),
@@ -47,15 +48,38 @@ impl MemoryStore {
 }
 
 impl Inner {
-    fn append(&mut self, batch: Batch) -> Result<Written, Error> {
-        for expectation in &batch.expect {
-            if !self.holds(expectation) {
-                return Err(Error::Conflict { what: expectation.to_string() });
+    /// Appends a batch, or takes back what of it was appended.
+    fn write(&mut self, mut batch: Batch) -> Result<Written, Error> {
+        if let Some(broken) = batch.expect.iter().find(|expectation| !self.holds(expectation)) {
+            return Err(Error::Conflict { what: broken.to_string() });
+        }
+        let (length, mut added) = (self.journal.len(), Vec::new());
+        for payload in std::mem::take(&mut batch.payloads) {
+            if self.blobs.insert(payload.blob, payload.bytes).is_none() {
+                added.push(payload.blob);
             }
         }
-        self.blobs.extend(batch.payloads.into_iter().map(|payload| (payload.blob, payload.bytes)));
+        self.append(batch.entries).inspect_err(|_| self.take_back(length, &added))
+    }
+
+    fn take_back(&mut self, length: usize, blobs: &[BlobRef]) {
+        for entry in self.journal.drain(length..) {
+            match entry {
+                Entry::Run(run) => drop(self.runs.remove(&run.id)),
+                Entry::Checkpoint(one) => {
+                    self.by_id.remove(&one.id);
+                    self.runs.get_mut(&one.run).and_then(|(_, line)| line.pop());
+                }
+                Entry::Stub(_) | Entry::Event(_) => {}
+            }
+        }
+        blobs.iter().for_each(|blob| drop(self.blobs.remove(blob)));
+    }
+
+    fn append(&mut self, entries: Vec<NewEntry>) -> Result<Written, Error> {
         let mut checkpoints = Vec::new();
-        for entry in batch.entries {
+        for entry in entries {
+            check_record(&entry)?;
             match entry {
                 NewEntry::Run(run) => self.append_run(run)?,
                 NewEntry::Checkpoint(draft) => checkpoints.push(self.append_checkpoint(draft)?),
@@ -149,6 +173,8 @@ impl Inner {
     }
 
     fn prune(&mut self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {
+        check_prune(ids, &event)?;
+        check_record(&NewEntry::Event(event.clone()))?;
         let indexes: Option<Vec<usize>> = ids.iter().map(|id| self.by_id.get(id).copied()).collect();
         let missing = || ids.iter().copied().find(|id| !self.by_id.contains_key(id));
         let Some(indexes) = indexes else {
@@ -167,11 +193,7 @@ impl Inner {
 
 impl Store for MemoryStore {
     fn write(&self, batch: Batch) -> Result<Written, Error> {
-        let mut inner = self.lock();
-        let mut changed = inner.clone();
-        let written = changed.append(batch)?;
-        *inner = changed;
-        Ok(written)
+        self.lock().write(batch)
     }
 
     fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Found>, Error> {
@@ -289,7 +311,13 @@ impl Store for MemoryStore {
 
     fn audit(&self, report: &mut dyn FnMut(Damage)) -> Result<Audited, Error> {
         let inner = self.lock();
-        let mut audited = Audited::default();
+        let count =
+            |wanted: fn(&Entry) -> bool| inner.journal.iter().filter(|entry| wanted(entry)).count() as u64;
+        let mut audited = Audited {
+            stubs: count(|entry| matches!(entry, Entry::Stub(_))),
+            events: count(|entry| matches!(entry, Entry::Event(_))),
+            ..Audited::default()
+        };
         for (_, checkpoint) in inner.checkpoints() {
             audited.checkpoints += 1;
             for artifact in &checkpoint.content.artifacts {

@@ -5,6 +5,7 @@
 //! deleted: that is the business of those who call it.
 
 pub mod blob;
+mod check;
 mod error;
 mod memory;
 mod sqlite;
@@ -26,10 +27,11 @@ pub trait Store: Send + Sync {
     /// Appends everything in `batch`, or nothing.
     ///
     /// When this returns `Ok`, the batch *must* survive a crash of the process and of the machine. It *must*
-    /// give each checkpoint the next `seq` of its run, seal it after its parent, and refuse
-    /// ([`Error::Conflict`]) a batch whose expectations do not hold, whose ids are taken, or whose artifacts
-    /// name blobs that are neither in the batch nor stored. Concurrent callers *should* share the cost of
-    /// durability.
+    /// give each checkpoint the next `seq` of its run, seal it after its parent, and refuse a batch whose
+    /// expectations do not hold or whose ids are taken ([`Error::Conflict`]), whose artifacts name blobs that
+    /// are neither in the batch nor stored ([`Error::MissingBlob`]), whose runs or parents are not there
+    /// ([`Error::MissingRun`], [`Error::MissingCheckpoint`]), or that could not be read back
+    /// ([`Error::Refused`]). Concurrent callers *should* share the cost of durability.
     fn write(&self, batch: Batch) -> Result<Written, Error>;
 
     /// Finds a checkpoint by its id. What it returns *must* carry the seal it was given.
@@ -74,7 +76,9 @@ pub trait Store: Send + Sync {
     /// Reads a whole blob.
     fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Error>;
 
-    /// Turns checkpoints into stubs and appends `event`, which *must* list them, in one step.
+    /// Turns checkpoints into stubs and appends `event` in one step. The event *must* be of topic `prune` and
+    /// list them as `{"checkpoints": [id, …]}`, or it is refused ([`Error::Refused`]): an audit takes a stub
+    /// that no event speaks of for damage.
     fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error>;
 
     /// Drops blobs that no checkpoint refers to and gives the space back. It *must not* take a blob that a live
@@ -104,6 +108,7 @@ pub struct Batch {
 
 /// Something to append.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "a batch holds a few, and most of them are checkpoints")]
 pub enum NewEntry {
     /// A run; nothing happens if it is there already with the same kind, and another kind is a conflict.
     Run(Run),
@@ -122,6 +127,18 @@ pub enum Expect {
     Head(RunId, u64),
     /// The newest event of this topic and key has this position (0: there is none).
     LatestEvent(Topic, String, u64),
+}
+
+impl std::fmt::Display for Expect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Expect::NewRun(run) => write!(f, "run `{run}` is there already"),
+            Expect::Head(run, seq) => write!(f, "checkpoint {seq} is no longer the newest of run `{run}`"),
+            Expect::LatestEvent(topic, key, _) => {
+                write!(f, "something newer happened to {} `{}`", topic.as_str(), key.escape_debug())
+            }
+        }
+    }
 }
 
 /// What was written.

@@ -89,7 +89,9 @@ struct Led<'a, J, R> {
 
 impl<J, R> Led<'_, J, R> {
     fn deliver(&mut self, results: Vec<R>) {
-        for (slot, result) in std::mem::take(&mut self.slots).into_iter().zip(results) {
+        // A result too few is one lost: dropping the lead tells those who are left.
+        let answered = self.slots.len().min(results.len());
+        for (slot, result) in self.slots.drain(..answered).zip(results) {
             slot.say(Word::Done(Some(result)));
         }
     }

@@ -4,32 +4,42 @@
 //! transaction is durable when it is reported; nothing in the journal is changed but by pruning, and then an event
 //! says so. The order of writes and what a crash leaves at each point is in `docs/storage-format.md`.
 
-mod audit;
-mod blobs;
-mod collect;
-mod group;
 mod open;
-mod row;
 mod schema;
-mod write;
+
+mod query;
+mod reading;
+mod recent;
+mod row;
+
+mod append;
+mod blobs;
+mod follow;
+mod group;
+mod head;
+mod known;
+mod writer;
+
+mod audit;
+mod collect;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::blob::{Cut, Prepared};
 use super::{
     Audited, Batch, Collected, Damage, Error, EventQuery, Found, Hold, Listed, Query, Store, Usage, Written,
 };
 use crate::model::{BlobRef, CheckpointId, Event, Run, RunId};
-use blobs::Recent;
 use group::Group;
 pub use open::OpenOptions;
-use row::{GOOD_TAG, Journal, event_tag};
-use write::{Job, Outcome, Writer};
+use recent::Recent;
+use row::Journal;
+use writer::{Job, Outcome, Writer};
 
 /// A store in a folder of its own.
 pub struct SqliteStore {
@@ -67,15 +77,28 @@ impl SqliteStore {
     }
 
     /// Lends a connection for reading; several threads get one each.
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    fn lend<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         let idle = lock(&self.readers).pop();
         let connection = match idle {
             Some(connection) => connection,
             None => open::connect(&self.folder, self.busy)?,
         };
-        let result = work(&connection);
+        let result = work(&connection).map_err(|error| match error {
+            Error::Busy { .. } => Error::Busy { waited: self.busy },
+            other => other,
+        });
         lock(&self.readers).push(connection);
         result
+    }
+
+    /// Has `work` see the store as it is at one moment, whatever is written or collected meanwhile.
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        self.lend(|connection| {
+            let moment = connection.unchecked_transaction().map_err(db("read"))?;
+            let result = work(&moment);
+            moment.finish().map_err(db("read"))?;
+            result
+        })
     }
 
     /// Has a job carried out in a transaction, together with those of other threads.
@@ -88,94 +111,37 @@ impl SqliteStore {
             };
             match writer {
                 Ok(writer) => slot.insert(writer).run(jobs),
-                Err(error) => write::all_failed(error, jobs.len()),
+                Err(error) => writer::all_failed(error, jobs.len()),
             }
         };
         self.group.submit(job, lead).unwrap_or(Err(Error::WriterLost))
     }
-
-    /// Lists entries by position, newest first, from one of three sources.
-    fn positions(&self, connection: &Connection, query: &Query) -> Result<Vec<i64>, Error> {
-        let before = query.before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
-        // Stubs are left out afterwards, so one cannot stop at the limit here when there is one.
-        let limit = query.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
-        let tag = match (&query.label, query.good) {
-            (Some(label), _) => Some(format!("={label}")),
-            (None, true) => Some(GOOD_TAG.to_owned()),
-            (None, false) => None,
-        };
-        let run = match &query.run {
-            Some(run) => match Journal(connection).run_number(run)? {
-                Some((number, _)) => Some(number),
-                None => return Ok(Vec::new()),
-            },
-            None => None,
-        };
-        let (sql, values): (&str, Vec<rusqlite::types::Value>) = match (tag, run) {
-            (Some(tag), run) => (BY_TAG, vec![before.into(), limit.into(), tag.into(), run.into()]),
-            (None, Some(run)) => (BY_RUN, vec![before.into(), limit.into(), run.into()]),
-            (None, None) => (BY_POSITION, vec![before.into(), limit.into()]),
-        };
-        let mut statement = connection.prepare_cached(sql).map_err(db("list checkpoints"))?;
-        let rows = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0));
-        rows.and_then(Iterator::collect).map_err(db("list checkpoints"))
-    }
 }
-
-const BY_POSITION: &str = "SELECT position FROM entries WHERE class = 2 AND position < ?1 AND body IS NOT NULL \
-     ORDER BY position DESC LIMIT ?2";
-const BY_RUN: &str = "SELECT position FROM (SELECT position FROM entries WHERE position > (SELECT entries FROM state) \
-     AND run = ?3 AND seq > 0 AND position < ?1 AND body IS NOT NULL UNION ALL \
-     SELECT * FROM (SELECT b.position FROM by_run b JOIN entries e ON e.position = b.position WHERE b.run = ?3 \
-     AND b.position < ?1 AND e.body IS NOT NULL ORDER BY b.seq DESC LIMIT ?2)) ORDER BY position DESC LIMIT ?2";
-const BY_TAG: &str = "SELECT position FROM (SELECT position, run FROM entries WHERE position > \
-     (SELECT entries FROM state) AND class = 2 AND instr(char(10) || tags || char(10), char(10) || ?3 || char(10)) > 0 \
-     AND position < ?1 AND body IS NOT NULL AND (?4 IS NULL OR run = ?4) UNION ALL \
-     SELECT * FROM (SELECT b.position, e.run FROM by_tag b JOIN entries e ON e.position = b.position \
-     WHERE b.tag = ?3 AND b.position < ?1 AND e.body IS NOT NULL AND (?4 IS NULL OR e.run = ?4) \
-     ORDER BY b.position DESC LIMIT ?2)) ORDER BY position DESC LIMIT ?2";
-const EVENTS_OF_KEY: &str = "SELECT position FROM (SELECT position FROM entries WHERE position > \
-     (SELECT entries FROM state) AND class = 3 AND tags = ?1 UNION ALL \
-     SELECT * FROM (SELECT position FROM by_tag WHERE tag = ?1 ORDER BY position DESC LIMIT ?2)) \
-     ORDER BY position DESC LIMIT ?2";
-const EVENTS_OF_TOPIC: &str = "SELECT position FROM (SELECT position FROM entries WHERE position > \
-     (SELECT entries FROM state) AND class = 3 AND tags >= ?1 AND tags < ?3 UNION ALL \
-     SELECT position FROM by_tag WHERE tag >= ?1 AND tag < ?3) ORDER BY position DESC LIMIT ?2";
 
 impl Store for SqliteStore {
     fn write(&self, mut batch: Batch) -> Result<Written, Error> {
         self.pack_ahead(&mut batch)?;
-        match self.submit(Box::new(move |writing| writing.append(batch).map(Outcome::Written)))? {
+        match self.submit(Job::new(move |writing| writing.append(batch).map(Outcome::Written)))? {
             Outcome::Written(written) => Ok(written),
             _ => Err(Error::WriterLost),
         }
     }
 
     fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Found>, Error> {
-        self.read(|connection| {
-            let journal = Journal(connection);
-            journal.position_of(id)?.map_or(Ok(None), |position| journal.found(position))
-        })
+        self.read(|connection| Journal(connection).checkpoint(id))
     }
 
     fn matching(&self, prefix: &str, limit: usize) -> Result<Vec<CheckpointId>, Error> {
-        let Some((low, high)) = id_range(prefix) else { return Ok(Vec::new()) };
-        const SQL: &str = "SELECT id FROM by_id WHERE id BETWEEN ?1 AND ?2 UNION SELECT id FROM entries \
-                           WHERE position > (SELECT entries FROM state) AND id BETWEEN ?1 AND ?2 LIMIT ?3";
-        self.read(|connection| {
-            let mut statement = connection.prepare_cached(SQL).map_err(db("look up a checkpoint"))?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = statement.query_map(params![low, high, limit], |row| row.get(0).map(row::id_from));
-            rows.and_then(Iterator::collect).map_err(db("look up a checkpoint"))
-        })
+        self.read(|connection| query::matching(connection, prefix, limit))
     }
 
     fn at(&self, run: &RunId, seq: u64) -> Result<Option<Found>, Error> {
         self.read(|connection| {
             let journal = Journal(connection);
-            let Some((number, _)) = journal.run_number(run)? else { return Ok(None) };
-            let seq = i64::try_from(seq).unwrap_or(i64::MAX).max(1);
-            journal.position_at(number, seq)?.map_or(Ok(None), |position| journal.found(position))
+            let (Some((number, _)), Ok(seq)) = (journal.run_number(run)?, i64::try_from(seq)) else {
+                return Ok(None);
+            };
+            journal.position_at(number, seq)?.map_or(Ok(None), |at| journal.found_at(at, number, seq))
         })
     }
 
@@ -183,22 +149,12 @@ impl Store for SqliteStore {
         self.read(|connection| {
             let journal = Journal(connection);
             let Some((number, _)) = journal.run_number(run)? else { return Ok(None) };
-            journal.head_of(number)?.map_or(Ok(None), |(position, _)| journal.found(position))
+            journal.head_of(number)?.map_or(Ok(None), |(at, seq)| journal.found_at(at, number, seq))
         })
     }
 
     fn list(&self, query: &Query) -> Result<Vec<Listed>, Error> {
-        self.read(|connection| {
-            let journal = Journal(connection);
-            let mut listed = Vec::new();
-            for position in self.positions(connection, query)? {
-                if let Some(Found::Live(checkpoint)) = journal.found(position)? {
-                    let position = u64::try_from(position).unwrap_or(0);
-                    listed.push(Listed { position, checkpoint: *checkpoint });
-                }
-            }
-            Ok(listed)
-        })
+        self.read(|connection| query::list(connection, query))
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, Error> {
@@ -232,26 +188,7 @@ impl Store for SqliteStore {
     }
 
     fn events(&self, query: &EventQuery) -> Result<Vec<(u64, Event)>, Error> {
-        let limit = query.last.and_then(|last| i64::try_from(last).ok()).unwrap_or(-1);
-        let topic = query.topic.as_str();
-        self.read(|connection| {
-            let positions: Vec<i64> = match &query.key {
-                Some(key) => column(connection, EVENTS_OF_KEY, params![event_tag(query.topic, key), limit])?,
-                None => {
-                    let (low, high) = (format!("{topic}\t"), format!("{topic}\n"));
-                    column(connection, EVENTS_OF_TOPIC, params![low, limit, high])?
-                }
-            };
-            let mut events = Vec::with_capacity(positions.len());
-            for position in positions.into_iter().rev() {
-                let gone = || Error::Damaged { what: format!("entry {position} is gone") };
-                let event = Journal(connection).entry(position)?.ok_or_else(gone)?.to_event()?;
-                if query.key.as_ref().is_none_or(|key| event.key == *key) {
-                    events.push((u64::try_from(position).unwrap_or(0), event));
-                }
-            }
-            Ok(events)
-        })
+        self.read(|connection| query::events(connection, query))
     }
 
     fn prepare(&self, bytes: Vec<u8>, cut: Cut, base: Option<BlobRef>) -> Prepared {
@@ -282,7 +219,7 @@ impl Store for SqliteStore {
 
     fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {
         let ids = ids.to_vec();
-        self.submit(Box::new(move |writing| writing.prune(&ids, event).map(|()| Outcome::Done))).map(drop)
+        self.submit(Job::new(move |writing| writing.prune(&ids, event).map(|()| Outcome::Done))).map(drop)
     }
 
     fn collect(&self) -> Result<Collected, Error> {
@@ -294,7 +231,7 @@ impl Store for SqliteStore {
     }
 
     fn rebuild(&self) -> Result<(), Error> {
-        self.submit(Box::new(|writing| writing.rebuild())).map(drop)
+        self.submit(Job::mending(|writing| writing.rebuild())).map(drop)
     }
 
     fn usage(&self) -> Result<Usage, Error> {
@@ -311,23 +248,6 @@ fn column(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> 
     let mut statement = connection.prepare_cached(sql).map_err(db("read"))?;
     let rows = statement.query_map(values, |row| row.get(0));
     rows.and_then(Iterator::collect).map_err(db("read"))
-}
-
-/// The lowest and highest id with a prefix of the printed form; `None` if no id can have it.
-fn id_range(prefix: &str) -> Option<([u8; 16], [u8; 16])> {
-    const FORM: &str = "00000000-0000-0000-0000-000000000000";
-    if prefix.len() > FORM.len() || !prefix.is_ascii() {
-        return None;
-    }
-    let fill = |digit: char| -> Option<[u8; 16]> {
-        let filled = FORM.chars().enumerate().map(|(at, form)| match (prefix.as_bytes().get(at), form) {
-            (Some(given), _) => char::from(*given),
-            (None, '-') => '-',
-            (None, _) => digit,
-        });
-        filled.collect::<String>().parse::<CheckpointId>().ok().map(|id| *id.as_uuid().as_bytes())
-    };
-    Some((fill('0')?, fill('f')?))
 }
 
 /// Names what was attempted in an error of the database.

@@ -2,14 +2,15 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::super::Error;
-use super::{db, schema};
+use super::{db, head, schema};
 
 const DATABASE: &str = "store.db";
 
@@ -55,19 +56,23 @@ pub(super) fn connect(folder: &Path, busy: Duration) -> Result<Connection, Error
     let path = folder.join(DATABASE);
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(&path, flags).map_err(db("open the database"))?;
-    connection.busy_timeout(busy).map_err(db("open the database"))?;
+    let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
+        connection.busy_timeout(busy)?;
+        configured(connection)
+    });
+    opened.map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase) => Error::NotAStore { path },
+        _ => db("open the database")(error),
+    })
+}
+fn configured(connection: Connection) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(64);
     // A file that someone else wrote must not make the database do things, nor be believed without a look.
-    connection
-        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)
-        .map_err(db("configure"))?;
-    connection
-        .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)
-        .map_err(db("configure"))?;
-    connection
-        .execute_batch("PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;")
-        .map_err(db("configure"))?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.execute_batch(
+        "PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY;",
+    )?;
     Ok(connection)
 }
 
@@ -103,6 +108,10 @@ fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(
         if !create {
             return Err(Error::NotAStore { path: folder.join(DATABASE) });
         }
+        if let Some((position, _)) = head::remembered(folder).filter(|(position, _)| *position > 0) {
+            let what = format!("the database is empty, but {position} entries were written to it");
+            return Err(Error::Damaged { what });
+        }
         connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL;").map_err(db("make the store"))?;
         connection.pragma_update(None, "journal_mode", "WAL").map_err(db("make the store"))?;
     }
@@ -123,7 +132,12 @@ fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(
 fn make_folder(folder: &Path) -> Result<(), Error> {
     let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty());
     match fs::DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => parent.map_or(Ok(()), sync_folder),
+        Ok(()) => {
+            // The umask may have taken away more than we asked for.
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
+                .map_err(failed("make the folder", folder))?;
+            parent.map_or(Ok(()), sync_folder)
+        }
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("make the folder", folder)(error)),
     }
@@ -132,10 +146,18 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
 /// Makes the file ourselves, because SQLite would give it the permissions of the umask, and its helpers too.
 fn make_file(path: &Path) -> Result<(), Error> {
     match File::options().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(_) => Ok(()),
+        Ok(file) => file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(failed("make", path)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(failed("make", path)(error)),
     }
+}
+
+/// Opens a file beside the database that only we may read, making it if there is none.
+pub(super) fn private_file(path: &Path) -> Result<File, Error> {
+    make_file(path)?;
+    // Not through a symlink: it would be written to.
+    let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("a flag of open(2)");
+    File::options().write(true).read(true).custom_flags(flags).open(path).map_err(failed("open", path))
 }
 
 /// Makes the names in a folder durable.

@@ -1,5 +1,7 @@
 //! Rows of the journal and what they mean.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -159,15 +161,18 @@ const PACKED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// No body is longer: the size comes from the file and must not make us ask for all memory.
 const LONGEST_BODY: usize = 256 << 20;
 
-pub(super) fn pack(value: &impl Serialize) -> Vec<u8> {
+pub(super) fn pack(value: &impl Serialize) -> Result<Vec<u8>, Error> {
     let text = serde_json::to_vec(value).expect("records have string keys only");
-    if text.len() < PACK_FROM {
-        return text;
+    if text.len() > LONGEST_BODY {
+        return Err(Error::Refused { what: format!("the record has {} bytes", text.len()) });
     }
-    match encode(&text) {
+    if text.len() < PACK_FROM {
+        return Ok(text);
+    }
+    Ok(match encode(&text) {
         std::borrow::Cow::Owned(packed) => [&(text.len() as u32).to_le_bytes()[..], &packed].concat(),
         std::borrow::Cow::Borrowed(_) => text,
-    }
+    })
 }
 
 fn unpack(body: &[u8]) -> std::io::Result<Vec<u8>> {
@@ -187,22 +192,22 @@ fn unpack(body: &[u8]) -> std::io::Result<Vec<u8>> {
 
 /// The tags by which a checkpoint is found: its labels with and without value, and whether it is good.
 pub(super) fn checkpoint_tags(checkpoint: &Checkpoint) -> Option<String> {
-    let mut tags: Vec<String> = Vec::new();
+    let mut tags = BTreeSet::new();
     for label in &checkpoint.content.labels {
-        tags.push(format!("={}", label.name()));
+        tags.insert(format!("={}", label.name()));
         if label.value().is_some() {
-            tags.push(format!("={label}"));
+            tags.insert(format!("={label}"));
         }
     }
     if checkpoint.is_good() {
-        tags.push(GOOD_TAG.to_owned());
+        tags.insert(GOOD_TAG.to_owned());
     }
-    (!tags.is_empty()).then(|| tags.join("\n"))
+    (!tags.is_empty()).then(|| tags.into_iter().collect::<Vec<_>>().join("\n"))
 }
 
-/// The tag by which an event is found.
+/// The tag by which an event is found. A line end in a key would look like the end of the tag.
 pub(super) fn event_tag(topic: crate::model::Topic, key: &str) -> String {
-    format!("{}\t{}", topic.as_str(), key.replace('\n', "\r"))
+    format!("{}\t{}", topic.as_str(), key.replace('\\', "\\\\").replace('\n', "\\n"))
 }
 
 /// Reads entries by position, with the names of runs and the seals before them.
@@ -237,6 +242,9 @@ impl Journal<'_> {
     }
 
     pub(super) fn position_at(&self, run: i64, seq: i64) -> Result<Option<i64>, Error> {
+        if seq < 1 {
+            return Ok(None);
+        }
         const SQL: &str = "SELECT position FROM by_run WHERE run = ?1 AND seq = ?2 UNION ALL SELECT position \
                            FROM entries WHERE position > (SELECT entries FROM state) AND run = ?1 AND seq = ?2 LIMIT 1";
         self.one(SQL, params![run, seq])
@@ -292,9 +300,19 @@ impl Journal<'_> {
         Ok(Before { parent: None, seal: Hash::from_bytes(seal.ok_or_else(gone)?) })
     }
 
-    /// Reads the checkpoint, or its stub, at a position.
-    pub(super) fn found(&self, position: i64) -> Result<Option<Found>, Error> {
-        let Some(entry) = self.entry(position)? else { return Ok(None) };
+    /// Finds a checkpoint, or its stub, by id.
+    pub(super) fn checkpoint(&self, id: &CheckpointId) -> Result<Option<Found>, Error> {
+        let Some(position) = self.position_of(id)? else { return Ok(None) };
+        let gone = || Error::Damaged { what: format!("checkpoint {id}: its entry is gone") };
+        let entry = self.entry(position)?.filter(|entry| entry.id == Some(*id)).ok_or_else(gone)?;
+        self.to_found(&entry).map(Some)
+    }
+
+    /// Reads the checkpoint, or its stub, at a position that was found for a place in a run.
+    pub(super) fn found_at(&self, position: i64, run: i64, seq: i64) -> Result<Option<Found>, Error> {
+        let gone = || Error::Damaged { what: format!("checkpoint {seq} of run number {run} is gone") };
+        let sought = |entry: &Entry| entry.run == run && entry.seq == seq;
+        let entry = self.entry(position)?.filter(sought).ok_or_else(gone)?;
         self.to_found(&entry).map(Some)
     }
 

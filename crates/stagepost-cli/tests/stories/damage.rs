@@ -1,0 +1,185 @@
+//! Verify, doctor, and stores that are not as they were written.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::support::{TempProject, contents};
+
+const NOTES: &str = "Ship it on Tuesday, not before.";
+
+fn saved() -> (TempProject, Vec<String>) {
+    let project = TempProject::new();
+    project.write("plan.txt", "a plan that is something else");
+    project.write("notes.txt", NOTES);
+    let first = project.save("plan", &["--artifact", "plan=plan.txt"]);
+    let second = project.save("notes", &["--artifact", "notes=notes.txt"]);
+    (project, vec![first, second])
+}
+
+#[test]
+fn a_sound_store_is_called_sound() {
+    let (project, _) = saved();
+    let text = project.ok(&["verify"]);
+    assert!(text.starts_with("all as it was written: 2 checkpoints, 1 snapshot, 2 payloads"), "{text}");
+    let verified = project.json(&["verify"]);
+    assert_eq!((&verified["sound"], &verified["damage"]), (&json!(true), &json!([])));
+    assert_eq!(project.ok(&["--quiet", "verify"]), "");
+    assert_eq!(project.json(&["doctor"])["checks"].as_array().unwrap().len(), 4);
+    assert_eq!(project.ok(&["doctor"]).matches("good").count(), 4);
+    assert_eq!(project.ok(&["--quiet", "doctor"]), "");
+}
+
+#[test]
+fn one_altered_byte_of_a_payload_is_named() {
+    let (project, ids) = saved();
+    let path = project.store.join("store.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes
+        .windows(NOTES.len())
+        .position(|window| window == NOTES.as_bytes())
+        .expect("it is stored as it is");
+    bytes[at] ^= 1;
+    fs::write(&path, bytes).unwrap();
+
+    let verified = project.run(&["verify"]);
+    verified.fails(5, &["not as it was written", "can still be read"]);
+    assert!(
+        verified.out.contains(&format!("run adhoc, checkpoint {}, artifact notes", ids[1])),
+        "{}",
+        verified.out
+    );
+    assert_eq!(project.run(&["--quiet", "verify"]).out.trim(), ids[1]);
+    let json = project.run(&["--json", "verify"]);
+    let report: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((json.code, &report["sound"]), (5, &json!(false)));
+    assert_eq!(report["damage"][0]["artifact"], json!("notes"));
+
+    let shown = project.run(&["show", "--artifact", "notes"]);
+    shown.fails(5, &["stagepost verify"]);
+    project.run(&["show", "--artifact", "notes", "-o", "out.txt"]).fails(5, &[]);
+    assert!(!project.folder.join("out.txt").exists(), "half a file was left behind");
+    assert!(
+        project.ok(&["show", "@-", "--artifact", "plan"]).contains("something else"),
+        "the rest stays readable"
+    );
+    project.run(&["doctor", "--fix"]).fails(5, &["needs a person"]);
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 2);
+}
+
+#[test]
+fn a_missing_payload_is_named() {
+    let (project, ids) = saved();
+    let database = project.database();
+    database.execute_batch("DELETE FROM pieces WHERE number = (SELECT max(number) FROM pieces)").unwrap();
+    drop(database);
+    let verified = project.run(&["verify"]);
+    verified.fails(5, &[]);
+    assert!(verified.out.contains(&ids[1]) && verified.out.contains("artifact notes"), "{}", verified.out);
+    project.run(&["show", "--artifact", "notes"]).fails(5, &["stagepost verify"]);
+    assert!(project.ok(&["show", "@-", "--artifact", "plan"]).contains("something else"));
+}
+
+#[test]
+fn a_record_that_was_altered_or_dropped_is_found() {
+    for sql in [
+        "UPDATE entries SET at = at + 1 WHERE position = 2",
+        "DELETE FROM entries WHERE position = 2",
+        "DELETE FROM entries WHERE position = 3",
+        "UPDATE entries SET seal = zeroblob(32) WHERE position = 3",
+        "UPDATE entries SET body = NULL WHERE position = 3",
+    ] {
+        let (project, _) = saved();
+        project.database().execute_batch(sql).unwrap();
+        let verified = project.run(&["verify"]);
+        assert_eq!(verified.code, 5, "{sql}: {verified:?}");
+        assert!(verified.out.contains("damaged"), "{sql}: {verified:?}");
+    }
+}
+
+#[test]
+fn wrong_lookup_tables_are_made_again() {
+    let (project, _) = saved();
+    let wrong = "INSERT INTO by_id VALUES (zeroblob(16), 2)";
+    project.database().execute_batch(wrong).unwrap();
+    project.run(&["verify"]).fails(5, &["doctor --fix"]);
+    let found = project.run(&["doctor"]);
+    found.fails(1, &["not in order", "doctor --fix"]);
+    assert!(found.out.contains("fixable  tables"), "{}", found.out);
+    assert!(project.ok(&["doctor", "--fix"]).contains("fixed    tables"));
+    project.ok(&["verify"]);
+    project.ok(&["doctor"]);
+}
+
+#[test]
+fn open_permissions_are_closed_again() {
+    let (project, _) = saved();
+    let set =
+        |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    set(&project.store, 0o755);
+    set(&project.store.join("store.db"), 0o644);
+    let found = project.run(&["doctor"]);
+    found.fails(1, &["doctor --fix"]);
+    assert!(found.out.contains("fixable  permissions"), "{}", found.out);
+    let fixed = project.json(&["doctor", "--fix"]);
+    assert_eq!(fixed["checks"][0]["health"], json!("fixed"));
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&project.store), mode(&project.store.join("store.db"))), (0o700, 0o600));
+}
+
+#[test]
+fn a_store_from_the_future_is_left_alone() {
+    let (project, _) = saved();
+    project.database().execute_batch("PRAGMA user_version = 99").unwrap();
+    let before = contents(&project.store);
+    for command in [&["log"][..], &["save", "-m", "x"], &["verify"], &["gc"], &["doctor", "--fix"], &[]] {
+        project.run(command).fails(4, &["has format 99", "newer stagepost", "nothing was changed"]);
+    }
+    assert_eq!(contents(&project.store), before);
+}
+
+#[test]
+fn a_truncated_database_never_panics_and_never_lies() {
+    let (project, _) = saved();
+    let path = project.store.join("store.db");
+    let whole = fs::read(&path).unwrap();
+    for length in [1, 50, 100, 512, 4096, 8192, whole.len() / 2, whole.len() - 4096, whole.len() - 1] {
+        fs::write(&path, &whole[..length]).unwrap();
+        let _ = fs::remove_file(project.store.join("store.db-wal"));
+        let _ = fs::remove_file(project.store.join("store.db-shm"));
+        let verified = project.run(&["verify"]);
+        assert_eq!(verified.code, 5, "{length} bytes left: {verified:?}");
+        for command in [&["log"][..], &["show"], &[], &["gc"], &["diff"], &["doctor"]] {
+            let ran = project.run(command);
+            assert!([0, 1, 3, 5].contains(&ran.code), "{length} bytes left, {command:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn an_empty_or_foreign_file_is_no_store() {
+    let (project, _) = saved();
+    let path = project.store.join("store.db");
+    fs::write(&path, "").unwrap();
+    project.run(&["log"]).fails(5, &["not a stagepost store"]);
+    fs::write(&path, "hello, I am a text file that is longer than a header".repeat(50)).unwrap();
+    for command in [&["log"][..], &["save", "-m", "x"], &["verify"]] {
+        project.run(command).fails(5, &["not a stagepost store", "copy of the store"]);
+    }
+    fs::remove_file(&path).unwrap();
+    rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();
+    project.run(&["save", "-m", "x"]).fails(5, &["not a stagepost store"]);
+}
+
+#[test]
+fn a_busy_store_ends_in_75() {
+    let (project, _) = saved();
+    let other = project.database();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let ran = project.run(&["--busy-timeout", "50ms", "save", "-m", "x"]);
+    ran.fails(75, &["another process kept the store busy", "--busy-timeout"]);
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 2, "reading does not wait for writers");
+    other.execute_batch("ROLLBACK").unwrap();
+    project.save("x", &[]);
+}

@@ -1,0 +1,111 @@
+//! Schema: what is printed is what the schemas promise.
+
+use serde_json::{Value, json};
+
+use crate::support::TempProject;
+
+#[test]
+fn what_is_printed_fits_its_schema() {
+    let project = TempProject::new();
+    project.write("state.json", "{\"a\": [1, 2]}");
+    let saved = project.json(&[
+        "save",
+        "-m",
+        "x",
+        "--state",
+        "state.json",
+        "--label",
+        "good",
+        "--metadata",
+        "{\"k\": 1}",
+    ]);
+    let log = project.json(&["log"]);
+    let error: Value = serde_json::from_str(&project.run(&["--json", "show", "nothing"]).out).unwrap();
+    let schema = |name: &str| -> Value { serde_json::from_str(&project.ok(&["schema", name])).unwrap() };
+    for (name, value) in [
+        ("checkpoint", &saved["checkpoint"]),
+        ("show", &saved),
+        ("show", &project.json(&["show"])),
+        ("log", &log),
+        ("error", &error),
+        ("run", &json!({"id": "adhoc", "kind": "adhoc", "created_at": "2026-01-02T03:04:05.000006Z"})),
+    ] {
+        let schema = schema(name);
+        assert_eq!(faults(&schema, &schema, value, "$"), Vec::<String>::new(), "{name}");
+    }
+    assert_eq!(schema("event")["type"], json!("object"));
+}
+
+#[test]
+fn the_check_itself_finds_what_does_not_fit() {
+    let project = TempProject::new();
+    let saved = project.json(&["save", "-m", "x"]);
+    let schema: Value = serde_json::from_str(&project.ok(&["schema", "show"])).unwrap();
+    let wrong = [
+        ("/checkpoint/seq", json!("1")),
+        ("/checkpoint/kind", json!({"type": "none"})),
+        ("/schema", json!(null)),
+    ];
+    for (place, value) in wrong {
+        let mut altered = saved.clone();
+        *altered.pointer_mut(place).unwrap() = value;
+        assert!(!faults(&schema, &schema, &altered, "$").is_empty(), "{place}");
+    }
+    let mut altered = saved;
+    altered["checkpoint"].as_object_mut().unwrap().remove("seal");
+    assert!(!faults(&schema, &schema, &altered, "$").is_empty());
+}
+
+/// The part of JSON Schema that our schemas use.
+fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(target) = schema["$ref"].as_str() {
+        let part = root.pointer(target.trim_start_matches('#')).expect("references lead somewhere");
+        found.extend(faults(root, part, value, at));
+    }
+    if let Some(types) = schema.get("type") {
+        let allowed = |one: &Value| is_type(value, one.as_str().unwrap_or_default());
+        let fits = types.as_array().map_or_else(|| allowed(types), |types| types.iter().any(allowed));
+        found.extend((!fits).then(|| format!("{at}: {value} is not {types}")));
+    }
+    if let Some(constant) = schema.get("const").filter(|constant| *constant != value) {
+        found.push(format!("{at}: {value} is not {constant}"));
+    }
+    if let Some(values) = schema["enum"].as_array().filter(|values| !values.contains(value)) {
+        found.push(format!("{at}: {value} is none of {values:?}"));
+    }
+    for choice in ["anyOf", "oneOf"] {
+        let Some(parts) = schema[choice].as_array() else { continue };
+        let fit = parts.iter().any(|part| faults(root, part, value, at).is_empty());
+        found.extend((!fit).then(|| format!("{at}: {value} fits no part of {choice}")));
+    }
+    for part in schema["allOf"].as_array().into_iter().flatten() {
+        found.extend(faults(root, part, value, at));
+    }
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        found.extend(value.get(name).is_none().then(|| format!("{at}: no `{name}`")));
+    }
+    for (name, part) in schema["properties"].as_object().into_iter().flatten() {
+        found.extend(
+            value.get(name).into_iter().flat_map(|value| faults(root, part, value, &format!("{at}.{name}"))),
+        );
+    }
+    if let (Some(part), Some(items)) = (schema.get("items"), value.as_array()) {
+        let each = items.iter().enumerate();
+        found.extend(each.flat_map(|(index, item)| faults(root, part, item, &format!("{at}[{index}]"))));
+    }
+    found
+}
+
+fn is_type(value: &Value, name: &str) -> bool {
+    match name {
+        "null" => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}

@@ -1,0 +1,163 @@
+//! Understanding an answer given in plain words.
+//!
+//! [`parse`] reads a reply to a [`Question`] and says which [`Action`] it asks for, with details and the reason.
+//! It is pure: no I/O, no clock, no randomness, no model; the same words at the same question always mean the same.
+//!
+//! What always holds:
+//! - A consent ([`Action::Confirm`], [`Action::Approve`]) needs a word of approval, and every other word must be
+//!   accounted for. Anything else is at most [`Action::Clarify`], with what it could have meant.
+//! - A language that is not switched on gives no consent.
+//! - Only the actions of [`open_actions`] are returned, and only ids of the question's own options.
+//!
+//! The way of a reply: folded and cut into words (`normalise`), joined into phrases with their scope of negation
+//! (`units`), tested for consent (`consent`), read for its meaning (`meaning`) or for its choice (`choose`), and
+//! turned into an action by a table per kind (`decide`). The words themselves are data: one file per language.
+
+mod answer;
+mod choose;
+mod consent;
+mod decide;
+mod echo;
+mod lexicon;
+mod meaning;
+mod normalise;
+mod options;
+mod question;
+mod topics;
+mod units;
+
+pub use answer::{Action, Details, Reply};
+pub use decide::open_actions;
+pub use question::{Choice, Kind, Language, Question, Risk, UnknownKind};
+
+use echo::Echo;
+use lexicon::Lexicon;
+use meaning::{Answer, Meaning, Reading};
+use normalise::Folded;
+use units::{Token, Unit, tokens, units};
+
+/// A longer text is a document, not an answer; only a question for text takes it.
+const MOST_BYTES: usize = 64 * 1024;
+
+/// Understands `text` as an answer to `question`.
+pub fn parse(text: &str, question: &Question<'_>) -> Reply {
+    if text.len() > MOST_BYTES && (question.kind != Kind::Input || question.risk == Risk::High) {
+        return Reply::clarify("it is too long to be an answer", Vec::new());
+    }
+    let folded = Folded::new(text);
+    if folded.spans.is_empty() {
+        return Reply::clarify("nothing was said", Vec::new());
+    }
+    if question.risk == Risk::High && question.phrase.is_some_and(|phrase| same_words(phrase, text)) {
+        return typed_phrase(question);
+    }
+    let asked = Echo::folded(question);
+    // The kinds of a journey ask something even where their text is not known.
+    let known = question.text.is_some() || !question.kind.own_words().is_empty();
+    let mut replies = question.languages.iter().map(|language| {
+        let lexicon = Lexicon::of(*language);
+        let echo = Echo::new(&asked, known, lexicon);
+        read(text, &folded, &echo, lexicon, question)
+    });
+    let Some(first) = replies.next() else { return Reply::clarify("no language is switched on", Vec::new()) };
+    replies.fold(first, agree)
+}
+
+/// Whether the exact words were typed; only the space around and between them may differ.
+fn same_words(phrase: &str, text: &str) -> bool {
+    !phrase.trim().is_empty() && phrase.split_whitespace().eq(text.split_whitespace())
+}
+
+fn typed_phrase(question: &Question<'_>) -> Reply {
+    let action = decide::decide(question.kind, Meaning::Consent);
+    let because = "the exact words were typed";
+    if action.is_consent() { Reply::new(action, 1.0, because) } else { Reply::clarify(because, Vec::new()) }
+}
+
+/// Joins the readings of two languages: they must not contradict each other.
+fn agree(one: Reply, other: Reply) -> Reply {
+    let vague = |reply: &Reply| reply.action == Action::Clarify;
+    match (vague(&one), vague(&other)) {
+        (true, false) => other,
+        (_, true) => one,
+        _ if one.action == other.action && one.details.option_ids == other.details.option_ids => one,
+        // What one language takes for a consent must be one in every language that understands it.
+        _ if one.action.is_consent() => other,
+        _ if other.action.is_consent() => one,
+        _ => one,
+    }
+}
+
+/// Reads a reply in one language.
+fn read(
+    text: &str,
+    folded: &Folded,
+    echo: &Echo<'_>,
+    lexicon: &'static Lexicon,
+    question: &Question<'_>,
+) -> Reply {
+    let tokens = tokens(folded, lexicon);
+    let units = units(&tokens);
+    let answer = Answer { tokens: &tokens, units: &units, echo };
+    if matches!(question.kind, Kind::Choose | Kind::SelectRoute)
+        && let Some(reply) = choose::choose(&answer, question, lexicon)
+    {
+        return reply.with_text(text.trim());
+    }
+    let reading = answer.read(lexicon, question.risk);
+    if question.kind == Kind::Input {
+        return input(text, &units, &reading, question);
+    }
+    reply(text, &tokens, &units, &reading, question)
+}
+
+/// At a question for text the text is the answer, unless the whole of it goes back or cancels.
+fn input(text: &str, units: &[Unit<'_>], reading: &Reading<'_>, question: &Question<'_>) -> Reply {
+    let short = units.len() <= 3;
+    match reading.meaning {
+        Meaning::Back | Meaning::Cancel if short => {
+            Reply::new(decide::decide(question.kind, reading.meaning), 0.8, decide::because(reading))
+        }
+        _ if question.risk == Risk::High => decide::needs_phrase(question.phrase),
+        _ => Reply::new(Action::Confirm, 0.9, "the text is the answer").with_text(text.trim()),
+    }
+}
+
+/// Turns a reading into the action that is open for it.
+fn reply(
+    text: &str,
+    tokens: &[Token<'_>],
+    units: &[Unit<'_>],
+    reading: &Reading<'_>,
+    question: &Question<'_>,
+) -> Reply {
+    let meaning = reading.meaning;
+    let action = decide::decide(question.kind, meaning);
+    if action.is_consent() && question.risk == Risk::High {
+        return decide::needs_phrase(question.phrase).with_text(text.trim());
+    }
+    if action == Action::Clarify {
+        let could_mean = decide::could_mean(question.kind, meaning);
+        return Reply::clarify(decide::because(reading), could_mean).with_text(text.trim());
+    }
+    let mut reply = Reply::new(action, decide::confidence(reading, tokens.len()), decide::because(reading));
+    reply.details = details(text, tokens, units, action, meaning);
+    reply
+}
+
+fn details(
+    text: &str,
+    tokens: &[Token<'_>],
+    units: &[Unit<'_>],
+    action: Action,
+    meaning: Meaning,
+) -> Details {
+    let said = match meaning {
+        Meaning::Consent => None,
+        Meaning::Change(at) => tokens.get(at).map(|token| text[token.source..].trim().to_owned()),
+        _ => Some(text.trim().to_owned()),
+    };
+    let topics = if action == Action::RequestMore { topics::topics(text, tokens, units) } else { Vec::new() };
+    let back_to = if action == Action::Back { topics::back_to(text, tokens, units) } else { None };
+    Details { text: said, topics, back_to, ..Details::default() }
+}

@@ -1,0 +1,48 @@
+//! What no store takes in: records that could not be read back, and prunings that do not say what they do.
+
+use serde_json::Value;
+
+use super::{Error, NewEntry};
+use crate::model::{CheckpointId, Event, Topic};
+
+/// JSON in records nests at most so deep: readers give up at 128, and a record may be shown inside others.
+const DEEPEST: usize = 100;
+
+/// Refuses a record that could not be read back.
+pub(super) fn check_record(entry: &NewEntry) -> Result<(), Error> {
+    let sound = match entry {
+        NewEntry::Run(run) => run.metadata.values().all(|value| nests_at_most(value, DEEPEST)),
+        NewEntry::Checkpoint(draft) => {
+            draft.content.metadata.values().all(|value| nests_at_most(value, DEEPEST))
+        }
+        NewEntry::Event(event) => nests_at_most(&event.body, DEEPEST),
+    };
+    let what = || format!("its JSON is nested more than {DEEPEST} deep");
+    if sound { Ok(()) } else { Err(Error::Refused { what: what() }) }
+}
+
+fn nests_at_most(value: &Value, depth: usize) -> bool {
+    match value {
+        Value::Array(items) => depth > 0 && items.iter().all(|item| nests_at_most(item, depth - 1)),
+        Value::Object(members) => {
+            depth > 0 && members.values().all(|member| nests_at_most(member, depth - 1))
+        }
+        _ => true,
+    }
+}
+
+/// Reads from the event of a pruning which checkpoints were pruned: `{"checkpoints": [id, …]}`.
+pub(super) fn pruned_by(event: &Event) -> impl Iterator<Item = CheckpointId> {
+    let listed = event.body.get("checkpoints").filter(|_| event.topic == Topic::Prune);
+    let ids = listed.and_then(Value::as_array).into_iter().flatten();
+    ids.filter_map(|id| id.as_str()?.parse().ok())
+}
+
+/// Refuses a pruning whose event does not list what is pruned: the stubs would look like damage.
+pub(super) fn check_prune(ids: &[CheckpointId], event: &Event) -> Result<(), Error> {
+    let listed: std::collections::HashSet<_> = pruned_by(event).collect();
+    match ids.iter().find(|id| !listed.contains(id)) {
+        None => Ok(()),
+        Some(id) => Err(Error::Refused { what: format!("the event of the pruning does not list {id}") }),
+    }
+}

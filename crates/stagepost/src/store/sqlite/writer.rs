@@ -1,0 +1,212 @@
+//! The one connection that writes, and its transactions.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use super::super::{Error, Written};
+use super::head::HeadFile;
+use super::known::Known;
+use super::recent::{Recent, RecentBlob};
+use super::{db, open};
+
+/// Something to do in a transaction.
+pub(super) struct Job {
+    work: Box<Work>,
+    /// It mends what `Known::load` would refuse to work with.
+    mends: bool,
+}
+
+type Work = dyn FnOnce(&mut Writing<'_>) -> Result<Outcome, Error> + Send;
+
+impl Job {
+    pub(super) fn new(
+        work: impl FnOnce(&mut Writing<'_>) -> Result<Outcome, Error> + Send + 'static,
+    ) -> Self {
+        Self { work: Box::new(work), mends: false }
+    }
+
+    pub(super) fn mending(
+        work: impl FnOnce(&mut Writing<'_>) -> Result<Outcome, Error> + Send + 'static,
+    ) -> Self {
+        Self { work: Box::new(work), mends: true }
+    }
+}
+
+/// What a job gives back.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Written(Written),
+    Numbers(Vec<i64>),
+    Collected(u64, u64),
+    Rebuilt,
+    Done,
+}
+
+pub(super) struct Writer {
+    connection: Connection,
+    busy: Duration,
+    recent: Arc<Recent>,
+    /// Payloads of the transaction under way.
+    pending: Vec<Arc<RecentBlob>>,
+    known: Option<Known>,
+    head: HeadFile,
+}
+
+/// A transaction under way.
+pub(super) struct Writing<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) known: &'a mut Known,
+    pub(super) recent: &'a Recent,
+    /// What becomes recent when the transaction is committed, and not before: it may be taken back.
+    pub(super) pending: &'a mut Vec<Arc<RecentBlob>>,
+}
+
+impl Writer {
+    pub(super) fn open(folder: &Path, busy: Duration, recent: Arc<Recent>) -> Result<Self, Error> {
+        let connection = open::connect(folder, Duration::ZERO)?;
+        let head = HeadFile::open(folder)?;
+        Ok(Self { connection, busy, recent, pending: Vec::new(), known: None, head })
+    }
+
+    /// Carries out jobs in one transaction. Each succeeds or fails by itself; all wait for the same sync.
+    pub(super) fn run(&mut self, jobs: Vec<Job>) -> Vec<Result<Outcome, Error>> {
+        let (count, mends) = (jobs.len(), jobs.iter().any(|job| job.mends));
+        if let Err(error) = self.begin().and_then(|()| self.refresh(mends)) {
+            self.abandon();
+            return all_failed(error, count);
+        }
+        let mut results: Vec<_> = jobs.into_iter().map(|job| self.run_one(job, count > 1)).collect();
+        if results.iter().all(Result::is_err) {
+            self.abandon();
+            return results;
+        }
+        if results.iter().any(|result| matches!(result, Ok(Outcome::Rebuilt))) {
+            self.head.thaw();
+        }
+        if let Err(error) = self.finish() {
+            self.abandon();
+            let failed = all_failed(error, count);
+            results = results.into_iter().zip(failed).map(|(result, failed)| result.and(failed)).collect();
+        }
+        results
+    }
+
+    /// Takes the write lock, waiting for other processes in short naps: SQLite's own waits grow so long that
+    /// some process starves.
+    fn begin(&mut self) -> Result<(), Error> {
+        // A leader that was lost in the middle left its transaction open.
+        self.roll_back();
+        let started = Instant::now();
+        let mut nap = Duration::from_micros(100);
+        loop {
+            match self.execute("BEGIN IMMEDIATE") {
+                Ok(()) => return Ok(()),
+                Err(error) if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy) => {
+                    return Err(db("begin to write")(error));
+                }
+                Err(_) if started.elapsed() >= self.busy => return Err(Error::Busy { waited: self.busy }),
+                Err(_) => std::thread::sleep(nap),
+            }
+            nap = (nap * 2).min(Duration::from_millis(1));
+        }
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    /// Reads the end of the journal again if another process has written.
+    fn refresh(&mut self, mends: bool) -> Result<(), Error> {
+        let mut statement = self.connection.prepare_cached("PRAGMA data_version").map_err(db("read"))?;
+        let version = statement.query_row([], |row| row.get(0)).map_err(db("read"))?;
+        if self.known.as_ref().is_none_or(|known| known.version != version) {
+            let known = match Known::load(&self.connection, version) {
+                Err(_) if mends => Known::nothing(version),
+                loaded => loaded?,
+            };
+            self.head.compare(known.position, &known.chain);
+            self.known = Some(known);
+        }
+        Ok(())
+    }
+
+    fn run_one(&mut self, job: Job, shared: bool) -> Result<Outcome, Error> {
+        // A failed write may have ended the transaction; nothing more may be written as if it were open.
+        let Some(mut known) = self.known.take().filter(|_| !self.connection.is_autocommit()) else {
+            return Err(Error::WriterLost);
+        };
+        let savepoint =
+            |sql| if shared { self.connection.execute_batch(sql).map_err(db("write")) } else { Ok(()) };
+        savepoint("SAVEPOINT job")?;
+        let pending = self.pending.len();
+        let mut writing = Writing {
+            connection: &self.connection,
+            known: &mut known,
+            recent: &self.recent,
+            pending: &mut self.pending,
+        };
+        let result = (job.work)(&mut writing);
+        if result.is_ok() {
+            savepoint("RELEASE job")?;
+            self.known = Some(known);
+        } else if shared {
+            self.pending.truncate(pending);
+            // What is known may include what is taken back here. If that fails, nothing is known any more, and
+            // the whole transaction fails.
+            let undone = savepoint("ROLLBACK TO job; RELEASE job");
+            self.known = undone.and_then(|()| Known::load(&self.connection, known.version)).ok();
+        }
+        result
+    }
+
+    fn finish(&mut self) -> Result<(), Error> {
+        let Some(known) = self.known.as_mut() else { return Err(Error::WriterLost) };
+        let mut writing =
+            Writing { connection: &self.connection, known, recent: &self.recent, pending: &mut self.pending };
+        writing.follow()?;
+        self.execute("COMMIT").map_err(db("commit"))?;
+        self.pending.drain(..).for_each(|blob| self.recent.keep(blob));
+        if let Some(known) = &self.known {
+            self.head.write(known.position, &known.chain);
+        }
+        Ok(())
+    }
+
+    fn abandon(&mut self) {
+        self.known = None;
+        self.roll_back();
+    }
+
+    fn roll_back(&mut self) {
+        self.pending.clear();
+        if !self.connection.is_autocommit() {
+            self.known = None;
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+/// The same failure for everyone who shared the transaction.
+pub(super) fn all_failed(error: Error, count: usize) -> Vec<Result<Outcome, Error>> {
+    let others: Vec<_> = (1..count).map(|_| Err(again(&error))).collect();
+    std::iter::once(Err(error)).chain(others).collect()
+}
+
+fn again(error: &Error) -> Error {
+    match error {
+        Error::Busy { waited } => Error::Busy { waited: *waited },
+        Error::Damaged { what } => Error::Damaged { what: what.clone() },
+        Error::Database { doing, source: rusqlite::Error::SqliteFailure(code, text) } => {
+            Error::Database { doing, source: rusqlite::Error::SqliteFailure(*code, text.clone()) }
+        }
+        Error::Io { doing, path, source } => {
+            let source =
+                source.raw_os_error().map_or(source.kind().into(), std::io::Error::from_raw_os_error);
+            Error::Io { doing, path: path.clone(), source }
+        }
+        _ => Error::WriterLost,
+    }
+}

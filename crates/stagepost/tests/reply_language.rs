@@ -1,0 +1,314 @@
+//! What people say, phenomenon by phenomenon; every sentence is made up for this page.
+
+use stagepost::reply::{Action, Choice, Kind, Language, Question, Reply, Risk, open_actions, parse};
+
+fn confirm(text: &str) -> Reply {
+    parse(text, &Question::new(Kind::Confirm))
+}
+
+fn confirm_asked(question: &str, text: &str) -> Reply {
+    parse(text, &Question::new(Kind::Confirm).asking(question))
+}
+
+#[track_caller]
+fn assert_all(expected: Action, texts: &[&str]) {
+    for text in texts {
+        let reply = confirm(text);
+        assert_eq!(reply.action, expected, "`{text}`: {}", reply.because);
+    }
+}
+
+#[track_caller]
+fn assert_never_consent(texts: &[&str]) {
+    for text in texts {
+        let reply = confirm(text);
+        assert!(!reply.action.is_consent(), "`{text}`: {}", reply.because);
+    }
+}
+
+#[test]
+fn plain_agreement() {
+    assert_all(
+        Action::Confirm,
+        &["yes", "Yep!", "ok", "sure thing", "YES PLEASE", "yesss", "okaaay", "y", "lgtm"],
+    );
+    assert_all(
+        Action::Confirm,
+        &["sounds good to me", "that’s exactly what I wanted", "ship it", "fine by me"],
+    );
+    assert_all(
+        Action::Confirm,
+        &["👍", "👍🏿", "✅ thanks", "ok 👌", "+1", "of course", "go for it", "absolutely"],
+    );
+}
+
+#[test]
+fn plain_refusal() {
+    assert_all(Action::Reject, &["no", "nope", "absolutely not", "I'd rather not", "👎", "not now", "-1"]);
+    assert_all(Action::Reject, &["that is wrong", "this isn't right", "I disapprove", "nah, we're good"]);
+    assert_all(Action::Reject, &["maybe another time", "I don't want that", "none of these", "not a chance"]);
+    assert_all(Action::Cancel, &["cancel", "stop it", "never mind", "forget it", "please abort"]);
+}
+
+#[test]
+fn negation_reaches_as_far_as_its_clause() {
+    assert_all(Action::Confirm, &["no more research, go ahead", "not bad at all", "no objections"]);
+    assert_never_consent(&[
+        "don't proceed",
+        "do not go ahead",
+        "not ok",
+        "I can't say it is fine",
+        "never approve that",
+    ]);
+    assert_never_consent(&["yes, no, stop", "ok, don't", "hardly perfect", "that is anything but fine"]);
+}
+
+#[test]
+fn conditions_contrasts_and_hedges_hold_back() {
+    assert_never_consent(&[
+        "yes if the tests pass",
+        "ok once Ana agrees",
+        "yes, unless it rains",
+        "sure, after lunch",
+    ]);
+    assert_never_consent(&[
+        "yes but",
+        "fine, except the title",
+        "good, though slow",
+        "mostly good",
+        "almost perfect",
+    ]);
+    assert_never_consent(&[
+        "I guess so",
+        "probably fine",
+        "maybe yes",
+        "I think it is right",
+        "yes in principle",
+    ]);
+    assert_never_consent(&[
+        "he said yes",
+        "they approved it",
+        "too good to be true",
+        "you are right to worry",
+    ]);
+    assert_never_consent(&["yeah right", "say yes", "I have a good idea", "I am right", "I would approve"]);
+}
+
+#[test]
+fn a_question_is_no_answer() {
+    assert_all(
+        Action::RequestMore,
+        &["why?", "what does it cost?", "is that ok?", "can you explain it", "ok?"],
+    );
+    assert_never_consent(&["yes?", "right?", "are you sure", "did you approve it", "is it fine"]);
+}
+
+#[test]
+fn numbers_are_never_only_a_yes() {
+    assert_never_consent(&["yes, 3", "ok for two people", "sure, at 5:30", "yes on the 4th"]);
+}
+
+#[test]
+fn changes_are_refinements_with_their_words() {
+    let changes = [
+        ("yes but move the lunch stop", "move the lunch stop"),
+        ("actually, make it 60 km", "make it 60 km"),
+        ("no, use the blue theme", "use the blue theme"),
+        ("ok, except the last paragraph", "except the last paragraph"),
+    ];
+    for (text, change) in changes {
+        let reply = confirm(text);
+        assert_eq!(reply.action, Action::Refine, "`{text}`: {}", reply.because);
+        assert_eq!(reply.details.text.as_deref(), Some(change));
+    }
+}
+
+#[test]
+fn going_back_says_where_to() {
+    assert_all(Action::Back, &["go back", "previous step please", "let's start over", "undo"]);
+    assert_eq!(confirm("back to the outline, please").details.back_to.as_deref(), Some("outline"));
+}
+
+#[test]
+fn greetings_thanks_and_off_topic_are_asked_again() {
+    assert_all(
+        Action::Clarify,
+        &["hello", "good morning", "thanks", "the weather is grey", "have a great day"],
+    );
+    assert_all(Action::Clarify, &["", "   ", "...", "🦀", "hmm"]);
+}
+
+#[test]
+fn the_questions_own_words_add_nothing() {
+    let question = "Deploy version 7 to production?";
+    for text in
+        ["yes, deploy it", "deploy", "please deploy to production", "ok, release it", "you can deploy it"]
+    {
+        assert_eq!(confirm_asked(question, text).action, Action::Confirm, "{text}");
+    }
+    for text in
+        ["yes, delete it", "yes, to staging", "production is fine", "I can deploy it", "deploy version 8"]
+    {
+        assert!(!confirm_asked(question, text).action.is_consent(), "{text}");
+    }
+}
+
+#[test]
+fn repeating_a_thing_that_was_left_out_is_no_yes() {
+    let without = "Publish it without the photos?";
+    assert!(!confirm_asked(without, "yes, with the photos").action.is_consent());
+    assert_eq!(confirm_asked(without, "yes, publish it").action, Action::Confirm);
+    assert!(!confirm_asked("Use the red or the blue one?", "yes, red").action.is_consent());
+}
+
+#[test]
+fn praise_answers_an_offer_of_help_with_no() {
+    let question = "Is there anything else I can do for you?";
+    assert_eq!(confirm_asked(question, "That's all, thanks").action, Action::Reject);
+    assert!(!confirm_asked(question, "great, thank you").action.is_consent());
+    assert_eq!(confirm_asked(question, "yes please").action, Action::Confirm);
+}
+
+#[test]
+fn several_questions_need_a_plain_yes() {
+    let question = "Is the green one ok? And shall it go to Ana?";
+    assert_eq!(confirm_asked(question, "yes").action, Action::Confirm);
+    assert!(!confirm_asked(question, "yes, green is fine").action.is_consent());
+}
+
+#[test]
+fn a_language_that_is_not_switched_on_gives_no_consent() {
+    assert_never_consent(&[
+        "sí",
+        "si, claro",
+        "oui",
+        "d'accord",
+        "ja, gerne",
+        "ja",
+        "perfekt",
+        "correcto",
+        "da",
+    ]);
+    assert_never_consent(&[
+        "да",
+        "はい",
+        "sim",
+        "ναι",
+        "sì, va bene",
+        "bien sûr",
+        "jawohl",
+        "exacto",
+        "confirmo",
+    ]);
+    assert!(
+        !parse("yes", &Question::new(Kind::Confirm).in_languages(&[Language::German])).action.is_consent()
+    );
+    assert!(!parse("yes", &Question::new(Kind::Confirm).in_languages(&[])).action.is_consent());
+}
+
+#[track_caller]
+fn assert_in(language: Language, expected: Action, texts: &[&str]) {
+    for text in texts {
+        let languages = [Language::English, language];
+        let reply = parse(text, &Question::new(Kind::Confirm).in_languages(&languages));
+        assert_eq!(reply.action, expected, "`{text}`: {}", reply.because);
+    }
+}
+
+#[test]
+fn spanish_when_switched_on() {
+    assert_in(
+        Language::Spanish,
+        Action::Confirm,
+        &["Sí, por favor", "de acuerdo", "perfecto, adelante", "claro que sí"],
+    );
+    assert_in(Language::Spanish, Action::Reject, &["no, gracias", "no está bien", "ahora no"]);
+    assert_in(Language::Spanish, Action::Back, &["volver atrás"]);
+    assert_in(Language::Spanish, Action::Cancel, &["cancelar"]);
+}
+
+#[test]
+fn french_when_switched_on() {
+    assert_in(Language::French, Action::Confirm, &["oui, merci", "d’accord", "c'est parfait", "vas-y"]);
+    assert_in(Language::French, Action::Reject, &["non merci", "pas d'accord", "pas maintenant"]);
+    assert_in(Language::French, Action::Back, &["retour"]);
+    assert_in(Language::French, Action::Cancel, &["annuler"]);
+}
+
+#[test]
+fn german_when_switched_on() {
+    assert_in(Language::German, Action::Confirm, &["Ja, bitte", "passt so", "in Ordnung", "mach weiter"]);
+    assert_in(Language::German, Action::Reject, &["nein", "nein danke", "das ist falsch", "ja, aber später"]);
+    assert_in(Language::German, Action::Back, &["zurück"]);
+    assert_in(Language::German, Action::Cancel, &["abbrechen"]);
+}
+
+#[test]
+fn numbers_of_other_languages_choose() {
+    let options = [Choice::new("n", "North"), Choice::new("s", "South"), Choice::new("w", "West")];
+    let second =
+        [(Language::Spanish, "la segunda"), (Language::French, "deux"), (Language::German, "Nummer zwei")];
+    for (language, text) in second {
+        let reply = parse(text, &Question::new(Kind::Choose).among(&options).in_languages(&[language]));
+        assert_eq!(reply.details.option_ids, ["s"], "`{text}`: {}", reply.because);
+    }
+}
+
+#[test]
+fn high_risk_needs_the_exact_words() {
+    let question = Question { risk: Risk::High, phrase: Some("deploy 7f3a"), ..Question::new(Kind::Approve) };
+    assert_eq!(parse(" deploy  7f3a ", &question).action, Action::Approve);
+    for text in ["yes", "deploy", "deploy 7f3b", "Deploy 7F3A", "approve", "👍"] {
+        assert!(!parse(text, &question).action.is_consent(), "{text}");
+    }
+    assert_eq!(parse("no", &question).action, Action::Reject);
+    assert_eq!(parse("go back", &question).action, Action::Back);
+    assert!(!parse("yes", &Question { phrase: None, ..question }).action.is_consent());
+}
+
+#[test]
+fn low_risk_forgives_a_hedge_but_no_contrast() {
+    let question = Question { risk: Risk::Low, ..Question::new(Kind::Confirm) };
+    assert_eq!(parse("I think that's fine", &question).action, Action::Confirm);
+    for text in ["I don't think that's fine", "yes, but later", "maybe", "fine if it rains"] {
+        assert!(!parse(text, &question).action.is_consent(), "{text}");
+    }
+}
+
+#[test]
+fn only_open_actions_are_returned() {
+    let texts =
+        ["yes", "no", "stop", "back", "more please", "yes but bigger", "2", "why?", "hello", "none", "all"];
+    let options = [Choice::new("a", "Apple"), Choice::new("b", "Pear")];
+    for kind in Kind::all() {
+        for text in texts {
+            let reply = parse(text, &Question::new(kind).among(&options));
+            assert!(open_actions(kind).contains(&reply.action), "{kind} `{text}` {}", reply.action);
+        }
+    }
+}
+
+#[test]
+fn text_is_the_answer_where_text_is_asked_for() {
+    let reply = parse("  Ada Lovelace ", &Question::new(Kind::Input));
+    assert_eq!((reply.action, reply.details.text.as_deref()), (Action::Confirm, Some("Ada Lovelace")));
+    assert_eq!(parse("cancel", &Question::new(Kind::Input)).action, Action::Cancel);
+    assert_eq!(parse("", &Question::new(Kind::Input)).action, Action::Clarify);
+}
+
+#[test]
+fn unclear_replies_say_what_they_could_have_meant() {
+    let reply = confirm("yes, in principle");
+    assert_eq!(reply.action, Action::Clarify);
+    assert_eq!(reply.details.could_mean, ["confirm", "refine"]);
+    assert_eq!(reply.details.text.as_deref(), Some("yes, in principle"));
+}
+
+#[test]
+fn kinds_are_read_in_both_spellings() {
+    for kind in Kind::all() {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    assert_eq!("confirmIntent".parse(), Ok(Kind::ConfirmIntent));
+    assert!("ConfirmIntent".parse::<Kind>().is_err());
+}

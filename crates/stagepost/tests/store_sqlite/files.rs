@@ -1,0 +1,180 @@
+//! The files of a store: who may read them, and what is refused.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use stagepost::store::{Error, Query, Store};
+use stagepost_testutil::Story;
+
+use crate::{Place, processes::again, some_of_everything, try_open};
+
+/// What a folder holds, to compare before and after.
+fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
+    let mut files: Vec<_> = files
+        .map(|file| file.unwrap())
+        .map(|file| (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn nobody_else_may_read_the_files_whatever_the_umask() {
+    for umask in ["000", "022", "077", "777"] {
+        let place = Place::new();
+        let done = again("files::as_a_child_makes_a_store", &place, Some(umask)).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(&place.folder()), 0o700, "umask {umask}");
+        let files = fs::read_dir(place.folder()).unwrap().map(|file| file.unwrap().path());
+        let modes: Vec<_> = files.map(|file| (mode(&file), file)).collect();
+        assert!(modes.len() >= 5, "{modes:?}");
+        assert!(modes.iter().all(|(mode, _)| *mode == 0o600), "umask {umask}: {modes:?}");
+    }
+}
+
+#[test]
+#[ignore = "a child of another test"]
+fn as_a_child_makes_a_store() {
+    let store = crate::processes::child_store();
+    let story = Story::new(&store);
+    story.run("a");
+    let _hold = store.hold().unwrap();
+    // Dying here leaves the files that a running program has.
+    std::process::exit(0);
+}
+
+#[test]
+fn a_store_from_the_future_is_refused() {
+    let place = Place::new();
+    some_of_everything(&place);
+    place.raw().pragma_update(None, "user_version", 7).unwrap();
+    let before = contents(&place.folder());
+    let error = try_open(&place.folder(), true).unwrap_err();
+    assert!(matches!(error, Error::TooNew { found: 7, known: 1, .. }), "{error}");
+    assert_eq!(contents(&place.folder()), before);
+}
+
+#[test]
+fn what_is_not_a_store_is_refused_and_left_alone() {
+    let other = |sql: &str| {
+        let place = Place::new();
+        fs::create_dir(place.folder()).unwrap();
+        place.raw().execute_batch(sql).unwrap();
+        place
+    };
+    let text = Place::new();
+    fs::create_dir(text.folder()).unwrap();
+    fs::write(text.database(), "dear diary\n".repeat(900)).unwrap();
+    for place in [
+        text,
+        other("CREATE TABLE notes (text)"),
+        other("CREATE TABLE notes (text); PRAGMA user_version = 1"),
+        other("CREATE TABLE notes (text); PRAGMA user_version = 1; PRAGMA application_id = 77"),
+    ] {
+        let before = contents(&place.folder());
+        for create in [true, false] {
+            let error = try_open(&place.folder(), create).unwrap_err();
+            assert!(matches!(error, Error::NotAStore { .. }), "{error}");
+        }
+        assert_eq!(contents(&place.folder()), before);
+    }
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let place = Place::new();
+    let message =
+        |error: Error| format!("{error}: {:?}", std::error::Error::source(&error).map(ToString::to_string));
+    let error = message(try_open(&place.folder(), false).unwrap_err());
+    assert!(error.contains("store") && error.contains("No such file"), "{error}");
+    fs::create_dir(place.folder()).unwrap();
+    let error = message(try_open(&place.folder(), false).unwrap_err());
+    assert!(error.contains("store.db") && error.contains("No such file"), "{error}");
+    let error = message(try_open(&place.folder().join("a/b"), true).unwrap_err());
+    assert!(error.contains("a/b") && error.contains("No such file"), "{error}");
+    assert_eq!(contents(&place.folder()), []);
+    fs::write(place.folder().join("file"), "").unwrap();
+    let error = message(try_open(&place.folder().join("file"), true).unwrap_err());
+    assert!(error.contains("Not a directory"), "{error}");
+}
+
+#[test]
+fn an_empty_file_becomes_a_store_only_if_it_never_was_one() {
+    let place = Place::new();
+    fs::create_dir(place.folder()).unwrap();
+    fs::write(place.database(), "").unwrap();
+    assert!(matches!(try_open(&place.folder(), false), Err(Error::NotAStore { .. })));
+    assert_eq!(contents(&place.folder()), [("store.db".to_owned(), Vec::new())]);
+    some_of_everything(&place);
+
+    fs::write(place.database(), "").unwrap();
+    let before = contents(&place.folder());
+    let error = try_open(&place.folder(), true).unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("entries were written"), "{error}");
+    assert_eq!(contents(&place.folder()), before);
+}
+
+#[test]
+fn a_symlink_in_place_of_a_file_is_not_followed() {
+    for name in ["store.db", "head", "hold.lock"] {
+        let (place, target) = (Place::new(), tempfile::NamedTempFile::new().unwrap());
+        drop(place.open());
+        fs::remove_file(place.folder().join(name)).ok();
+        std::os::unix::fs::symlink(target.path(), place.folder().join(name)).unwrap();
+        let used = try_open(&place.folder(), true).and_then(|store| {
+            let _hold = store.hold()?;
+            store.write(Default::default())
+        });
+        assert!(used.is_err(), "{name}");
+        assert_eq!(fs::metadata(target.path()).unwrap().len(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_truncated_database_is_an_error_and_nothing_is_changed() {
+    let whole = Place::new();
+    let saved = some_of_everything(&whole);
+    let bytes = fs::read(whole.database()).unwrap();
+    let pages = (0..bytes.len()).step_by(4096);
+    let odd = [1, 15, 16, 50, 99, 100, 101, 511, 4095, 4097, 9000, bytes.len() - 1, bytes.len() - 4096];
+    for length in pages.chain(odd) {
+        let place = Place::copy_of(&whole);
+        fs::write(place.database(), &bytes[..length]).unwrap();
+        let error = try_open(&place.folder(), true).and_then(|store| {
+            saved.iter().try_for_each(|one| store.checkpoint(&one.id).map(drop))?;
+            store.list(&Query::default())?;
+            // A last page that is cut short reads as if it ended in zeros.
+            assert_ne!(Story::new(&store).damage(), [""; 0], "{length}");
+            Ok(())
+        });
+        if let Err(error) = error {
+            assert!(error.is_damage(), "{length}: {error}");
+        }
+        assert_eq!(fs::read(place.database()).unwrap().len(), length);
+    }
+}
+
+#[test]
+fn a_lost_end_of_the_log_is_found() {
+    let place = Place::new();
+    let store = place.open();
+    let story = Story::new(&store);
+    let run = story.run("a");
+    (0..5).for_each(|_| drop(story.save(&run, "")));
+    let copy = Place::copy_of(&place);
+    let log = copy.folder().join("store.db-wal");
+    let length = fs::metadata(&log).unwrap().len();
+    fs::remove_file(copy.folder().join("store.db-shm")).ok();
+    fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(length - 100).unwrap();
+    let store = copy.open();
+    let story = Story::after(&store, 100);
+    assert_eq!(story.damage(), ["the journal ends at entry 5, but entry 6 was written"]);
+    // Writing on does not hide the loss, until someone says that it is known.
+    (0..5).for_each(|_| drop(story.save(&run, "")));
+    assert_eq!(story.damage(), ["the journal up to entry 6 is not the one that was written"]);
+    store.rebuild().unwrap();
+    assert_eq!(story.damage(), [""; 0]);
+}

@@ -1,0 +1,219 @@
+//! Several handles and processes, also ones that die.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use stagepost::store::{Error, OpenOptions, Query, SqliteStore, Store};
+use stagepost_testutil::{Story, conversation, run_id};
+
+use crate::{Place, try_open};
+
+const FOLDER: &str = "STAGEPOST_TEST_STORE";
+
+/// Runs a test of this program again as a process of its own.
+pub(crate) fn again(test: &str, place: &Place, umask: Option<&str>) -> Command {
+    let mut command = Command::new("sh");
+    let set = umask.map_or(String::new(), |umask| format!("umask {umask}; "));
+    command.arg("-c").arg(format!("{set}exec \"$0\" \"$@\"")).arg(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
+        .env(FOLDER, place.folder());
+    command
+}
+
+/// Opens the store that the parent named.
+pub(crate) fn child_store() -> SqliteStore {
+    let folder = std::env::var_os(FOLDER).expect("only as a child");
+    let options = OpenOptions { create: true, busy: Duration::from_secs(20) };
+    SqliteStore::open(folder.as_ref(), &options).unwrap()
+}
+
+#[test]
+fn two_handles_take_turns() {
+    let place = Place::new();
+    let (one, two) = (place.open(), place.open());
+    let stories = [Story::new(&one), Story::after(&two, 10_000)];
+    let run = stories[0].run("a");
+    let (mut base, mut states) = (None, Vec::new());
+    for n in 0..150 {
+        let story = &stories[n % 2];
+        let saved = story.save_state(&run, conversation(n + 1, false), base);
+        assert_eq!(saved.seq, n as u64 + 1);
+        base = Some(saved.content.artifacts[0].blob);
+        states.extend(base);
+        if n == 70 {
+            let gone: Vec<_> =
+                one.list(&Query::default()).unwrap().into_iter().map(|one| one.checkpoint).collect();
+            story.prune(&gone.iter().skip(1).collect::<Vec<_>>()).unwrap();
+            two.collect().unwrap();
+        }
+    }
+    for (n, blob) in states.iter().enumerate().skip(70) {
+        assert_eq!(two.load(blob).unwrap(), conversation(n + 1, false));
+        assert_eq!(one.load(blob).unwrap(), conversation(n + 1, false));
+    }
+    assert_eq!(stories[0].damage(), [""; 0]);
+}
+
+#[test]
+fn processes_write_at_the_same_time() {
+    let place = Place::new();
+    let store = place.open();
+    Story::new(&store).run("shared");
+    let children: Vec<_> = (1..=3)
+        .map(|child| {
+            again("processes::as_a_child_writes", &place, None)
+                .env("CHILD", child.to_string())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let listed = store.list(&Query::default()).unwrap();
+    assert_eq!(listed.len(), 360);
+    assert_eq!(store.at(&run_id("shared"), 180).unwrap().unwrap().live().unwrap().seq, 180);
+    assert_eq!(Story::new(&store).damage(), [""; 0]);
+}
+
+#[test]
+#[ignore = "a child of another test"]
+fn as_a_child_writes() {
+    let child: u64 = std::env::var("CHILD").unwrap().parse().unwrap();
+    let store = child_store();
+    let story = Story::after(&store, child * 1_000_000);
+    let (shared, mine) = (run_id("shared"), story.run(&format!("of-{child}")));
+    for n in 0..60 {
+        story.save_state(&shared, format!("[{n}]").into_bytes(), None);
+        assert_eq!(story.save_state(&mine, conversation(n, false), None).seq, n as u64 + 1);
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_being_killed() {
+    for kill_after in [1, 40, 90, 200] {
+        let place = Place::new();
+        let mut child = again("processes::as_a_child_writes_until_killed", &place, None)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let told: Vec<String> = lines
+            .filter_map(|line| line.split_once("saved ").map(|(_, id)| id.to_owned()))
+            .take(kill_after)
+            .collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let store = place.open();
+        assert_eq!(told.len(), kill_after);
+        for id in &told {
+            let found = store.checkpoint(&id.parse().unwrap()).unwrap();
+            let state = found.unwrap().live().unwrap().content.artifacts[0].blob;
+            store.load(&state).unwrap();
+        }
+        let story = Story::after(&store, 1_000_000);
+        assert_eq!(story.damage(), [""; 0]);
+        let before = store.head(&run_id("a")).unwrap().unwrap().live().unwrap().seq;
+        assert_eq!(story.save(&run_id("a"), "goes on").seq, before + 1);
+    }
+}
+
+#[test]
+#[ignore = "a child of another test"]
+fn as_a_child_writes_until_killed() {
+    let store = child_store();
+    let story = Story::new(&store);
+    let run = story.run("a");
+    let mut base = None;
+    for n in 0.. {
+        let saved = story.save_state(&run, conversation(n % 50, true), base);
+        base = Some(saved.content.artifacts[0].blob);
+        use std::io::Write;
+        writeln!(std::io::stdout(), "saved {}", saved.id).unwrap();
+    }
+}
+
+#[test]
+fn threads_share_transactions() {
+    let place = Place::new();
+    let store = place.open();
+    let story = Story::new(&store);
+    let run = story.run("a");
+    let before = transactions(&place);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| (0..25).for_each(|_| drop(story.save(&run, ""))));
+        }
+    });
+    let shared = transactions(&place) - before;
+    assert!((1..160).contains(&shared), "200 checkpoints were written in {shared} transactions");
+}
+
+/// Counts the commits in the log: a frame that ends a transaction says how long the database is then.
+fn transactions(place: &Place) -> usize {
+    let log = std::fs::read(place.folder().join("store.db-wal")).unwrap();
+    let salt = &log[16..24];
+    let frames = log[32..].chunks_exact(24 + 4096);
+    frames.filter(|frame| frame[8..16] == *salt && frame[4..8] != [0; 4]).count()
+}
+
+#[test]
+fn waiting_for_another_process_ends() {
+    let place = Place::new();
+    let store = place.open();
+    let run = Story::new(&store).run("a");
+    let other = place.raw();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let started = Instant::now();
+    let story = Story::new(&store);
+    let results = std::thread::scope(|scope| {
+        let write = || story.write(vec![stagepost::store::NewEntry::Checkpoint(story.draft(&run, ""))]);
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(write)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert!(started.elapsed() >= Duration::from_millis(400));
+    for result in results {
+        let error = result.unwrap_err();
+        assert!(error.is_retryable() && error.to_string().contains("400ms"), "{error}");
+    }
+    assert_eq!(store.list(&Query::default()).unwrap(), []);
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(story.save(&run, "").seq, 1);
+}
+
+#[test]
+fn an_audit_and_readers_go_along_with_writers_and_collections() {
+    let place = Place::new();
+    let store = place.open();
+    let story = Story::new(&store);
+    let run = story.run("a");
+    let state = story.save_state(&run, conversation(60, false), None).content.artifacts[0].blob;
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..2u64)
+            .map(|thread| {
+                let (place, run) = (&place, &run);
+                scope.spawn(move || {
+                    let options = OpenOptions { create: false, busy: Duration::from_secs(20) };
+                    let store = SqliteStore::open(&place.folder(), &options).unwrap();
+                    let story = Story::after(&store, 1_000_000 * (thread + 1));
+                    for n in 0..60 {
+                        let saved = story.save_state(run, conversation(61 + n, false), Some(state));
+                        match story.prune(&[&saved]).and_then(|()| store.collect().map(drop)) {
+                            Ok(()) | Err(Error::Busy { .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        let fresh = try_open(&place.folder(), false).unwrap();
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            assert_eq!(Story::new(&fresh).damage(), [""; 0]);
+            assert_eq!(fresh.load(&state).unwrap(), conversation(60, false));
+            assert!(!fresh.list(&Query { limit: Some(5), ..Query::default() }).unwrap().is_empty());
+        }
+    });
+    assert_eq!(story.damage(), [""; 0]);
+}
