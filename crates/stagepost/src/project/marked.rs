@@ -36,6 +36,8 @@ impl Project {
         if let (Some(operation), Some(_)) = (operation, &marking.commit) {
             return Err(BranchError::InProgress { operation }.into());
         }
+        // From here until the record is written nothing refers to the snapshot; gc must not take it for an orphan.
+        let _held = self.store.hold()?;
         let now = self.context.clock.now();
         let files = save.files.take().unwrap_or_default();
         let captured = self.capture(&marking.id, &files, &save.description, now)?;

@@ -126,6 +126,15 @@ impl Refs {
         Ok(())
     }
 
+    /// Returns all our refs of all work trees, with what they name.
+    pub(super) fn ours(&self) -> Result<Vec<(String, ObjectId)>, RefError> {
+        let format = "--format=%(refname)%00%(objectname)";
+        let answer = self.git.run(&["for-each-ref", format, "refs/stagepost/"], b"")?;
+        let text = String::from_utf8_lossy(&answer);
+        let pairs = text.lines().filter_map(|line| line.split_once('\0'));
+        Ok(pairs.filter_map(|(name, id)| Some((name.to_owned(), id.parse().ok()?))).collect())
+    }
+
     /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions
     /// that git makes for work trees, none of which a branch can be).
     fn folder_of(&self, name: &str) -> &Path {
