@@ -40,11 +40,7 @@ impl Formatter for Ascii<'_> {
         end_object_value();
     }
 
-    fn write_string_fragment<W: ?Sized + io::Write>(
-        &mut self,
-        writer: &mut W,
-        text: &str,
-    ) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
         if text.is_ascii() {
             return writer.write_all(text.as_bytes());
         }
@@ -95,7 +91,10 @@ mod tests {
     #[test]
     fn times_lose_a_zero_fraction_and_come_back() {
         let time: Timestamp = "2024-01-07T13:00:00Z".parse().unwrap();
-        assert_eq!((zoned(time).as_str(), naive(time).as_str()), ("2024-01-07T13:00:00Z", "2024-01-07T13:00:00"));
+        assert_eq!(
+            (zoned(time).as_str(), naive(time).as_str()),
+            ("2024-01-07T13:00:00Z", "2024-01-07T13:00:00")
+        );
         let time: Timestamp = "2024-01-07T13:00:00.25Z".parse().unwrap();
         assert_eq!(naive(time), "2024-01-07T13:00:00.250000");
         assert_eq!(parse_time("2024-01-07T13:00:00.250000"), Some((time, true)));

@@ -141,8 +141,7 @@ impl UserGit<'_> {
     fn stage(&self, paths: Option<&[RepoPath]>) -> Result<(), BranchError> {
         let doing = "stage the files";
         if let Some(paths) = paths {
-            let mut command =
-                self.command(&["add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul"]);
+            let mut command = self.command(&["add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul"]);
             command.env("GIT_LITERAL_PATHSPECS", "1");
             let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
             if self.run(doing, command, &input)?.status.success() {
@@ -295,20 +294,21 @@ impl Kept {
 
     /// Puts the index back by git's own protocol: a lock that becomes the file.
     fn put_back(self) -> Result<(), BranchError> {
-        let write = || {
-            let lock = self.path.with_extension("lock");
-            let mut file = fs::File::options().write(true).create_new(true).open(&lock)?;
-            match &self.bytes {
-                Some(bytes) => file.write_all(bytes).and_then(|()| fs::rename(&lock, &self.path)),
-                None => {
-                    let removed = fs::remove_file(&self.path);
-                    fs::remove_file(&lock)?;
-                    removed.or_else(|error| {
-                        if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
-                    })
+        let write =
+            || {
+                let lock = self.path.with_extension("lock");
+                let mut file = fs::File::options().write(true).create_new(true).open(&lock)?;
+                match &self.bytes {
+                    Some(bytes) => file.write_all(bytes).and_then(|()| fs::rename(&lock, &self.path)),
+                    None => {
+                        let removed = fs::remove_file(&self.path);
+                        fs::remove_file(&lock)?;
+                        removed.or_else(|error| {
+                            if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+                        })
+                    }
                 }
-            }
-        };
+            };
         write().map_err(|source| BranchError::Index { path: self.path.clone(), source })
     }
 }

@@ -156,7 +156,9 @@ impl Project {
 /// Says whether the files are those of HEAD.
 fn is_clean(captured: &Snapshot) -> bool {
     let files = &captured.files;
-    captured.head.is_some() && captured.skipped.is_empty() && files.added + files.modified + files.deleted == 0
+    captured.head.is_some()
+        && captured.skipped.is_empty()
+        && files.added + files.modified + files.deleted == 0
 }
 
 /// Before the first commit a folder without files has nothing that could be committed.

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::files::Files;
 use super::{Error, Project};
 use crate::model::{
-    Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Kind, Label, MediaType, Parent,
-    Run, RunId, RunKind, Snapshot, Timestamp,
+    Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Kind, Label, MediaType,
+    Parent, Run, RunId, RunKind, Snapshot, Timestamp,
 };
 use crate::store::blob::Cut;
 use crate::store::{Batch, Found, Hold, NewEntry};

@@ -31,7 +31,9 @@ impl Session<'_> {
         let query = EventQuery { topic: Topic::Run, key: Some(self.run.id.to_string()), last: None };
         let events = self.project.store().events(&query)?.into_iter();
         // What another version of the program wrote is not ours to read.
-        Ok(events.filter_map(|(_, event)| Some((event.at, serde_json::from_value(event.body).ok()?))).collect())
+        Ok(events
+            .filter_map(|(_, event)| Some((event.at, serde_json::from_value(event.body).ok()?)))
+            .collect())
     }
 
     /// Lists every rollback, oldest first, also those that failed. One that was cut off is told by what became of the

@@ -189,7 +189,8 @@ impl<'p> Session<'p> {
     /// Lists the checkpoints, newest first.
     pub fn list(&self) -> Result<Vec<Checkpoint>, Error> {
         let whole = self.whole()?;
-        let with_count = |one: &crate::model::Checkpoint| Checkpoint::new(one.clone(), whole.rollbacks_to(one));
+        let with_count =
+            |one: &crate::model::Checkpoint| Checkpoint::new(one.clone(), whole.rollbacks_to(one));
         Ok(whole.checkpoints.iter().rev().map(with_count).collect())
     }
 

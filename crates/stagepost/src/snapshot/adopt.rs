@@ -75,16 +75,14 @@ impl Snapshots {
     ) -> Result<ObjectId, CaptureError> {
         let Some(odb) = &self.odb else {
             return self.commit(found, state, options, |bytes| {
-                let answer =
-                    self.store_git.run(&["hash-object", "-t", "commit", "-w", "--stdin"], bytes)?;
+                let answer = self.store_git.run(&["hash-object", "-t", "commit", "-w", "--stdin"], bytes)?;
                 let id = String::from_utf8_lossy(&answer).trim().parse();
                 Ok(id.map_err(|_| GitError::Answer { command: "hash-object".to_owned() })?)
             });
         };
         let sink = Sink::to_pack(handle_of(odb));
-        let commit = self.commit(found, state, options, |bytes| {
-            Ok(fast::name(sink.add(ObjectKind::Commit, bytes)))
-        })?;
+        let commit =
+            self.commit(found, state, options, |bytes| Ok(fast::name(sink.add(ObjectKind::Commit, bytes))))?;
         if sink.finish(&self.store.objects_dir())? {
             self.tidy();
         }

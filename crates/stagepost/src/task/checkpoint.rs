@@ -127,8 +127,7 @@ impl Task<'_> {
     /// Lists the checkpoints that can be gone back to: the newest of each stage, oldest first.
     pub fn recovery_options(&self) -> Result<Vec<Checkpoint>, Error> {
         let mut seen = HashSet::new();
-        let mut options: Vec<_> =
-            self.history()?.into_iter().filter(|one| seen.insert(one.stage)).collect();
+        let mut options: Vec<_> = self.history()?.into_iter().filter(|one| seen.insert(one.stage)).collect();
         options.reverse();
         Ok(options)
     }

@@ -75,9 +75,8 @@ pub fn plan_cleanup(project: &Project, limits: &Limits) -> Result<CleanupPlan, E
     let mut plan = CleanupPlan::default();
     for task in Task::all(project)? {
         let history = task.history()?;
-        let stays = |one: &Checkpoint| {
-            pinned.contains(&one.record().id) || !one.record().content.labels.is_empty()
-        };
+        let stays =
+            |one: &Checkpoint| pinned.contains(&one.record().id) || !one.record().content.labels.is_empty();
         let doomed = doom(&history, limits, now, stays);
         plan.keep += history.len() - doomed.len();
         let kept: HashSet<Stage> = history

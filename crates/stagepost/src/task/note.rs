@@ -49,7 +49,10 @@ impl Task<'_> {
         let own = |event: &Event| event.key == self.run.as_str();
         let lines = events.flat_map(|event| {
             let all = own(&event);
-            lines_of(&event).into_iter().filter(move |_| all || event.key == GENERAL).map(move |line| (all, line))
+            lines_of(&event)
+                .into_iter()
+                .filter(move |_| all || event.key == GENERAL)
+                .map(move |line| (all, line))
         });
         Ok(lines.filter(|(all, line)| *all || line.contains(&marker)).map(|(_, line)| line).collect())
     }
