@@ -111,7 +111,7 @@ impl From<project::Error> for Failure {
                 Code::NotFound,
                 Some("`stagepost show ID --artifact NAME` prints what was saved by name".to_owned()),
             ),
-            E::NothingToUndo | E::NothingToRedo => (
+            E::UnknownPath { .. } | E::NothingToUndo | E::NothingToRedo => (
                 Code::NotFound,
                 Some("`stagepost log --all` lists what was there before each restore".to_owned()),
             ),

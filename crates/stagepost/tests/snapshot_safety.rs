@@ -1,5 +1,7 @@
 //! What a capture must never do, and what must never harm a snapshot.
 
+#![allow(clippy::unwrap_used)]
+
 mod snapshot_support;
 
 use std::collections::BTreeMap;

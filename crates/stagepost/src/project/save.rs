@@ -86,9 +86,13 @@ impl Project {
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
         let now = self.context.clock.now();
         let id = self.context.ids.checkpoint(now);
-        let snapshot = match &save.files {
-            Some(files) => Some(self.capture(&id, files, &save.description, now)?),
-            None => None,
+        // From here until the record is written nothing refers to the snapshot; gc must not take it for an orphan.
+        let (snapshot, _captured) = match &save.files {
+            Some(files) => {
+                let held = self.store.hold()?;
+                (Some(self.capture(&id, files, &save.description, now)?), Some(held))
+            }
+            None => (None, None),
         };
         self.append(save, id, now, snapshot)
     }

@@ -36,7 +36,7 @@ impl std::fmt::Debug for Converter<'_> {
 impl Converter<'_> {
     /// Returns a blob as it stands in the work tree: line ends, encoding and trusted filter programs applied. Links
     /// and what has no conversion come back as they are; where a filter is not trusted, so does the rest.
-    pub fn to_worktree(
+    pub fn convert(
         &mut self,
         path: &RepoPath,
         mode: EntryMode,
@@ -46,19 +46,19 @@ impl Converter<'_> {
         if matches!(mode, EntryMode::Link | EntryMode::Submodule) {
             return Ok(bytes);
         }
-        match self.to_worktree_directly(path.as_bytes(), bytes) {
+        match self.convert_directly(path.as_bytes(), bytes) {
             Some(converted) => Ok(converted),
-            None => self.to_worktree_by_git(path, blob),
+            None => self.convert_by_git(path, blob),
         }
     }
 
-    fn to_worktree_directly(&mut self, path: &[u8], bytes: Vec<u8>) -> Option<Vec<u8>> {
+    fn convert_directly(&mut self, path: &[u8], bytes: Vec<u8>) -> Option<Vec<u8>> {
         let Direct { judge, odb } = self.direct.as_mut()?;
         let possible = !judge.needs_git_for_worktree(path, odb);
-        possible.then(|| judge.to_worktree(path, bytes, odb).ok()).flatten()
+        possible.then(|| judge.smudge(path, bytes, odb).ok()).flatten()
     }
 
-    fn to_worktree_by_git(&self, path: &RepoPath, blob: &ObjectId) -> Result<Vec<u8>, ObjectError> {
+    fn convert_by_git(&self, path: &RepoPath, blob: &ObjectId) -> Result<Vec<u8>, ObjectError> {
         let path = [b"--path=", path.as_bytes()].concat();
         let args = ["cat-file", "--filters"].map(OsStr::new);
         let args = [args[0], args[1], OsStr::from_bytes(&path), OsStr::new(blob.as_str())];
@@ -71,7 +71,7 @@ impl Converter<'_> {
         let Some(Direct { judge, odb }) = self.direct.as_mut() else { return false };
         let objects = &self.snapshots.objects;
         let mut index_blob = |buffer: &mut Vec<u8>| objects.blob(blob).ok().map(|blob| *buffer = blob);
-        let converted = judge.to_git(path.as_bytes(), bytes.to_vec(), &mut index_blob, odb);
+        let converted = judge.clean(path.as_bytes(), bytes.to_vec(), &mut index_blob, odb);
         let name = converted.ok().and_then(|bytes| self.snapshots.name_of(ObjectKind::Blob, &bytes).ok());
         name.as_ref() == Some(blob)
     }
@@ -101,7 +101,7 @@ impl Snapshots {
         mode: EntryMode,
         blob: &ObjectId,
     ) -> Result<Vec<u8>, ObjectError> {
-        self.converter().to_worktree(path, mode, blob)
+        self.converter().convert(path, mode, blob)
     }
 
     fn direct_means(&self) -> Option<Direct> {

@@ -126,13 +126,10 @@ impl Refs {
         Ok(())
     }
 
-    /// Returns all our refs of all work trees, with what they name.
-    pub(super) fn ours(&self) -> Result<Vec<(String, ObjectId)>, RefError> {
-        let format = "--format=%(refname)%00%(objectname)";
-        let answer = self.git.run(&["for-each-ref", format, "refs/stagepost/"], b"")?;
-        let text = String::from_utf8_lossy(&answer);
-        let pairs = text.lines().filter_map(|line| line.split_once('\0'));
-        Ok(pairs.filter_map(|(name, id)| Some((name.to_owned(), id.parse().ok()?))).collect())
+    /// Returns all our refs of all work trees.
+    pub(super) fn ours(&self) -> Result<Vec<String>, RefError> {
+        let answer = self.git.run(&["for-each-ref", "--format=%(refname)", "refs/stagepost/"], b"")?;
+        Ok(String::from_utf8_lossy(&answer).lines().map(str::to_owned).collect())
     }
 
     /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions

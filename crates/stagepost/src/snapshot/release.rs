@@ -30,26 +30,26 @@ pub enum ReleaseError {
 }
 
 impl Snapshots {
-    /// Lists the checkpoints of this work tree that a snapshot is kept for.
-    pub fn held(&self) -> Result<Vec<CheckpointId>, RefError> {
-        let names = self.refs.ours()?.into_iter().map(|(name, _)| name);
-        let ids = names.filter_map(|name| {
-            let id: CheckpointId = name.rsplit_once('/')?.1.parse().ok()?;
-            (self.refs.name_of(&id) == name).then_some(id)
-        });
-        Ok(ids.collect())
+    /// Lists the checkpoints of all work trees that a snapshot is kept for, each with the ref that keeps it.
+    pub fn held(&self) -> Result<Vec<(CheckpointId, String)>, RefError> {
+        let names = self.refs.ours()?.into_iter();
+        Ok(names.filter_map(|name| Some((name.rsplit_once('/')?.1.parse().ok()?, name))).collect())
     }
 
-    /// Deletes the refs of these checkpoints' snapshots, in this work tree's history. In the user's repository the
-    /// space comes back with the user's next `git gc`: only git knows whether a commit of theirs has come to need
-    /// one of the objects. A private repository is packed anew at once.
+    /// Lets go of these checkpoints' snapshots in this work tree's history.
     pub fn release(&self, ids: &[CheckpointId]) -> Result<(), ReleaseError> {
-        let names: Vec<_> = ids.iter().map(|id| self.refs.name_of(id)).collect();
+        self.release_refs(&ids.iter().map(|id| self.refs.name_of(id)).collect::<Vec<_>>())
+    }
+
+    /// Deletes refs that [`held`](Self::held) listed. In the user's repository the space comes back with the user's
+    /// next `git gc`: only git knows whether a commit of theirs has come to need one of the objects. A private
+    /// repository is packed anew at once.
+    pub fn release_refs(&self, names: &[String]) -> Result<(), ReleaseError> {
         if names.is_empty() {
             return Ok(());
         }
         let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
-        self.refs.delete(&names)?;
+        self.refs.delete(names)?;
         self.let_go().map_err(|error| ReleaseError::Packs(Box::new(error)))?;
         if self.keep() == Keep::Private {
             // What another work tree is just capturing has no ref yet.

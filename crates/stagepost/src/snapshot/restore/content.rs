@@ -109,7 +109,7 @@ impl Content for Conversion<'_> {
         }
         match mode {
             EntryMode::Link => Ok(bytes),
-            _ if self.is_steady() => Ok(self.converter().to_worktree(path, mode, id)?),
+            _ if self.is_steady() => Ok(self.converter().convert(path, mode, id)?),
             _ => self.converted(path, id),
         }
     }

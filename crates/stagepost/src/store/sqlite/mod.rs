@@ -206,6 +206,12 @@ impl Store for SqliteStore {
         Ok(Hold(Box::new(file)))
     }
 
+    fn alone(&self) -> Result<Hold, Error> {
+        let file = collect::hold_file(&self.folder)?;
+        collect::lock_exclusive(&file, self.busy, &self.folder)?;
+        Ok(Hold(Box::new(file)))
+    }
+
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error> {
         self.open_stream(blob)
     }
