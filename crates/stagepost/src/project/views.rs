@@ -189,6 +189,19 @@ fn append(path: &Path, text: &str) -> Result<(), Error> {
     write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })
 }
 
+/// Writes a file of an export below a folder. What is there with other content is left, and is an error.
+pub fn export_file(folder: &Path, view: &View) -> Result<PathBuf, Error> {
+    let path = folder.join(&view.path);
+    match fs::read(&path) {
+        Ok(present) if present == view.bytes => return Ok(path),
+        Ok(_) => return Err(Error::Exists { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(Error::File { doing: "read", path, source }),
+    }
+    replace(&path, &view.bytes)?;
+    Ok(path)
+}
+
 /// Replaces a file as a whole: readers see the old one or the new one.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let write = || {

@@ -59,7 +59,7 @@ pub use error::Error;
 pub use rollback::{Changes, Plan};
 pub use rule::{Failure, Trigger, should_rollback};
 pub use validate::{Finding, TestRun, Validation};
-pub use view::catch_up;
+pub use view::{catch_up, export};
 
 use crate::formats::maestro::{self, Summary};
 use crate::model::{Phase, Run, RunId, RunKind};

@@ -1,13 +1,14 @@
 //! A session in the files of the system whose design it follows, and what is derived for them.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use super::events::Happened;
 use super::{Error, Session, Status};
 use crate::formats::maestro::{self, Entry, History, Log, Operation, Statistics, Summary};
 use crate::formats::{pretty, zoned};
 use crate::model::{Checkpoint, Kind, Phase, Progress, Reason, Rollback, Timestamp};
-use crate::project::{Project, View};
+use crate::project::{Project, View, export_file};
 use crate::store::Query;
 
 /// Everything of a session, from which all its files are derived.
@@ -164,6 +165,17 @@ fn seq_of(found: &crate::store::Found) -> u64 {
         crate::store::Found::Live(checkpoint) => checkpoint.seq,
         crate::store::Found::Pruned(stub) => stub.seq,
     }
+}
+
+/// Writes the files of all sessions below a folder, for the programs that made the format; says which.
+pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut written = Vec::new();
+    for session in Session::all(project)? {
+        for view in session.views()? {
+            written.push(export_file(folder, &view)?);
+        }
+    }
+    Ok(written)
 }
 
 /// Brings up to date the files of sessions that a crash left behind; says of which.

@@ -39,7 +39,7 @@ pub use cleanup::{Cleaned, CleanupPlan, Limits, Removal, Why, apply_cleanup, pla
 pub use error::Error;
 pub use note::{log_progress, recent_progress};
 pub use recover::{ErrorKind, Flags, Recovered, target_of};
-pub use view::catch_up;
+pub use view::{catch_up, export};
 
 use crate::model::{RunId, RunKind};
 use crate::project::Project;

@@ -1,9 +1,11 @@
 //! Tasks in the files of the design they follow.
 
+use std::path::{Path, PathBuf};
+
 use super::{Checkpoint, Error, Task, note};
 use crate::formats::pretty;
 use crate::formats::tasks::{Entry, LIST, PROGRESS};
-use crate::project::{Project, View};
+use crate::project::{Project, View, export_file};
 
 /// The mark of these views while they are out of date. No session can have this name: it holds a colon.
 pub(super) const KEY: &str = "tasks:";
@@ -48,6 +50,15 @@ impl<'p> Task<'p> {
     pub fn list(project: &'p Project) -> Result<Vec<Checkpoint>, Error> {
         current(project)
     }
+}
+
+/// Writes the files of all tasks below a folder, for the programs that made the format; says which.
+pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut written = Vec::new();
+    for view in views(project)? {
+        written.push(export_file(folder, &view)?);
+    }
+    Ok(written)
 }
 
 /// Brings the files up to date that a crash left behind; says whether that was needed.
