@@ -104,13 +104,13 @@ fn an_ignored_file_in_the_way_is_saved_before_it_is_overwritten() {
 
 /// Leaves the store as a kill between the intent and the end of a restore does.
 fn cut_off(temp: &TempProject, project: &Project) {
-    let events = project.store().events(&EventQuery::all(Topic::Restore)).unwrap();
+    let events = project.store().events(&EventQuery::all(Topic::Restore)).expect("events can be read");
     let (_, began) = &events[events.len() - 2];
     assert_eq!(began.body["state"], "began");
     project
         .store()
         .write(Batch { entries: vec![NewEntry::Event(began.clone())], ..Batch::default() })
-        .unwrap();
+        .expect("the event can be written");
     temp.write("a.txt", "two");
 }
 

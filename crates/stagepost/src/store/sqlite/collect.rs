@@ -223,7 +223,7 @@ fn all_pieces(connection: &Connection) -> Result<Vec<(i64, Hash)>, Error> {
 }
 
 /// Writes a list again without a base.
-fn write_whole_list(connection: &Connection, number: i64, pieces: Vec<i64>) -> Result<(), Error> {
+pub(super) fn write_whole_list(connection: &Connection, number: i64, pieces: Vec<i64>) -> Result<(), Error> {
     let mut statement = connection
         .prepare_cached("UPDATE blobs SET base = NULL, depth = 0, list = ?2 WHERE number = ?1")
         .map_err(db("rewrite a list"))?;

@@ -217,10 +217,12 @@ impl Store for SqliteStore {
     }
 
     fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
-        match self.recent.get(blob) {
-            Some(recent) => Ok(recent.prepared.bytes.to_vec()),
-            None => self.load_stored(blob),
+        if let Some(bytes) = self.recent.bytes(blob) {
+            return Ok(bytes.to_vec());
         }
+        let bytes = self.load_stored(blob)?;
+        self.recent.keep_read(blob, &bytes);
+        Ok(bytes)
     }
 
     fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {
