@@ -39,9 +39,13 @@ impl Session<'_> {
     /// Lists every rollback, oldest first, also those that failed. One that was cut off is told by what became of the
     /// files: the next command finishes or reverts them.
     pub fn history(&self) -> Result<Vec<Rollback>, Error> {
+        self.rollbacks(self.happened()?)
+    }
+
+    pub(super) fn rollbacks(&self, happened: Vec<(Timestamp, Happened)>) -> Result<Vec<Rollback>, Error> {
         let mut rollbacks: Vec<Rollback> = Vec::new();
         let mut open: Option<usize> = None;
-        for (_, happened) in self.happened()? {
+        for (_, happened) in happened {
             match happened {
                 Happened::RollbackBegan { rollback } => {
                     open = Some(rollbacks.len());

@@ -62,9 +62,9 @@ pub use validate::{Finding, TestRun, Validation};
 pub use view::{catch_up, export};
 
 use crate::formats::maestro::{self, Summary};
-use crate::model::{Phase, Run, RunId, RunKind};
+use crate::model::{Imported, Phase, Run, RunId, RunKind};
 use crate::project::{self, Project};
-use crate::store::{Batch, Expect, NewEntry};
+use crate::store::{Batch, Expect, NewEntry, Query};
 use events::Happened;
 
 /// A session of a project.
@@ -202,13 +202,19 @@ impl<'p> Session<'p> {
             Ok(_) | Err(project::Error::NotFound { .. } | project::Error::Pruned { .. }) => None,
             Err(error) => return Err(error.into()),
         };
-        let whole = self.whole()?;
-        let imported = |one: &&crate::model::Checkpoint| {
-            crate::model::Imported::of(one).is_some_and(|from| from.id == name)
+        let found = match found {
+            Some(found) => found,
+            None => self.imported_as(name)?.ok_or_else(missing)?,
         };
-        let found = found.or_else(|| whole.checkpoints.iter().find(imported).cloned()).ok_or_else(missing)?;
-        let count = whole.rollbacks_to(&found);
+        let count = view::count(&self.history()?).get(&found.id.to_string()).copied().unwrap_or(0);
         Ok(Checkpoint::new(found, count))
+    }
+
+    /// Finds a checkpoint by the id it had where it was imported from.
+    fn imported_as(&self, name: &str) -> Result<Option<crate::model::Checkpoint>, Error> {
+        let query = Query { run: Some(self.run.id.clone()), ..Query::default() };
+        let is_it = |one: &crate::model::Checkpoint| Imported::of(one).is_some_and(|from| from.id == name);
+        Ok(self.project.log(&query)?.into_iter().find(is_it))
     }
 
     /// Sums the checkpoints up.

@@ -26,15 +26,13 @@ impl Session<'_> {
         let query = Query { run: Some(self.run.id.clone()), ..Query::default() };
         let mut checkpoints = self.project.log(&query)?;
         checkpoints.reverse();
-        let rollbacks = self.history()?;
-        let status = self.happened()?.into_iter().rev().find_map(|(at, happened)| match happened {
-            Happened::Status { status } => Some((at, status)),
+        let happened = self.happened()?;
+        let status = happened.iter().rev().find_map(|(at, happened)| match happened {
+            Happened::Status { status } => Some((*at, *status)),
             _ => None,
         });
-        let created = match checkpoints.last() {
-            Some(last) => self.project.store().head(&self.run.id)?.map_or(last.seq, |head| seq_of(&head)),
-            None => self.project.store().head(&self.run.id)?.map_or(0, |head| seq_of(&head)),
-        };
+        let rollbacks = self.rollbacks(happened)?;
+        let created = self.project.store().head(&self.run.id)?.map_or(0, |head| seq_of(&head));
         Ok(Whole { checkpoints, counts: count(&rollbacks), rollbacks, status, created })
     }
 
@@ -152,7 +150,7 @@ impl Whole {
     }
 }
 
-fn count(rollbacks: &[Rollback]) -> HashMap<String, u64> {
+pub(super) fn count(rollbacks: &[Rollback]) -> HashMap<String, u64> {
     let mut counts = HashMap::new();
     for rollback in rollbacks.iter().filter(|rollback| rollback.success) {
         *counts.entry(rollback.checkpoint.clone()).or_insert(0) += 1;
