@@ -142,6 +142,20 @@ impl Project {
         Ok(changes.iter().all(|change| snapshots.is_own_record(&change.path)))
     }
 
+    /// Puts tags back where records say they are: a save that was cut off or failed may have moved them. Tags that
+    /// are right stay as they are.
+    pub fn mend_tags(&self, prefix: &str, checkpoints: &[&Checkpoint]) -> Result<(), Error> {
+        let git = self.user_git()?;
+        let tags = git.tags(prefix)?;
+        for checkpoint in checkpoints {
+            let Mark { commit: Some(commit), tag: Some(name), .. } = Mark::of(checkpoint) else { continue };
+            if !tags.iter().any(|tag| tag.name == name && tag.commit == commit) {
+                git.tag(&name, &commit, some_text(&checkpoint.content.description), true)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Deletes tags as the user would.
     pub fn delete_tags(&self, names: &[String]) -> Result<(), Error> {
         Ok(self.user_git()?.delete_tags(names)?)

@@ -226,10 +226,11 @@ impl<'p> Session<'p> {
     pub fn delete(&self, name: &str, tag: Tag) -> Result<Checkpoint, Error> {
         let checkpoint = self.get(name)?;
         self.project.begin_view(self.run.id.as_str())?;
-        self.project.forget(&[checkpoint.id()])?;
+        // The tag first: if this is cut off in between, the checkpoint is still there to be deleted again.
         if tag == Tag::Delete {
             self.project.delete_tags(checkpoint.mark().tag.as_slice())?;
         }
+        self.project.forget(&[checkpoint.id()])?;
         self.publish()?;
         Ok(checkpoint)
     }

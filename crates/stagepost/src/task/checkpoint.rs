@@ -91,8 +91,10 @@ impl Task<'_> {
         let saved = match saved {
             Ok(saved) => saved,
             Err(error) => {
-                self.project.leave_view(view::KEY);
-                // A tag that was about to move may be gone: the older checkpoint keeps its name.
+                // The tag may have moved before the record failed: the older checkpoint keeps its name.
+                if view::mend_tags(self.project).is_ok() {
+                    self.project.leave_view(view::KEY);
+                }
                 return Err(error.into());
             }
         };

@@ -121,11 +121,12 @@ pub fn apply_cleanup(project: &Project, plan: &CleanupPlan) -> Result<Cleaned, E
     }
     project.begin_view(view::KEY)?;
     let ids: Vec<_> = plan.remove.iter().map(|removal| removal.id).collect();
-    project.forget(&ids)?;
     let mut tags: Vec<_> = plan.remove.iter().filter_map(|removal| removal.tag.clone()).collect();
     tags.sort();
     tags.dedup();
+    // Tags first: if this is cut off in between, the checkpoints are still there to be given up again.
     project.delete_tags(&tags)?;
+    project.forget(&ids)?;
     view::publish(project)?;
     Ok(Cleaned { removed: ids.len(), collected: project.store().collect()? })
 }

@@ -35,6 +35,16 @@ fn views(project: &Project) -> Result<Vec<View>, Error> {
     Ok(vec![list, View { path: PROGRESS.to_owned(), bytes: lines.into_bytes() }])
 }
 
+/// Puts the tags back where the records say they are.
+pub(super) fn mend_tags(project: &Project) -> Result<(), Error> {
+    if project.place().git.is_none() {
+        return Ok(());
+    }
+    let all = current(project)?;
+    let records: Vec<_> = all.iter().map(Checkpoint::record).collect();
+    Ok(project.mend_tags("checkpoint-t", &records)?)
+}
+
 /// The newest checkpoint of each stage of each task, in the order in which they were saved.
 pub(super) fn current(project: &Project) -> Result<Vec<Checkpoint>, Error> {
     let mut all = Vec::new();
@@ -65,6 +75,7 @@ pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
 pub fn catch_up(project: &Project) -> Result<bool, Error> {
     let stale = project.stale_views().iter().any(|key| key == KEY);
     if stale {
+        mend_tags(project)?;
         publish(project)?;
     }
     Ok(stale)

@@ -18,7 +18,7 @@ fn a_checkpoint_commits_everything_and_tags_it() {
     assert_eq!(home.run_git(&["show", "HEAD:new/b.txt"]), "untracked");
     assert_eq!(home.run_git(&["log", "-1", "--format=%s%n%an"]), "checkpoint: both files\nAda");
     let tag = format!("checkpoint-{}", made.id());
-    assert_eq!(tags(&home), [tag.clone()]);
+    assert_eq!(tags(&home), [&*tag]);
     assert_eq!(home.run_git(&["cat-file", "-t", &tag]), "tag");
     assert_eq!(home.run_git(&["tag", "-l", "--format=%(contents:subject)"]), "Checkpoint: both files");
     let snapshot = made.record().content.snapshot.clone().unwrap();

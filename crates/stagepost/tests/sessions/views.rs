@@ -3,8 +3,11 @@
 use std::process::Command;
 
 use serde_json::{Value, json};
-use stagepost::model::{Phase, Progress, Reason, RollbackMode, Stage};
-use stagepost::session::{self, Changes, NewCheckpoint};
+use stagepost::model::{Event, Phase, Progress, Reason, Stage, Topic};
+use stagepost::project::Wish;
+use stagepost::session::{self, NewCheckpoint};
+use stagepost::snapshot::restore::Mode;
+use stagepost::store::{Batch, NewEntry};
 use stagepost::task::{self, Task};
 
 use crate::support::*;
@@ -190,9 +193,37 @@ fn a_rollback_that_was_cut_off_before_its_record_is_told_by_what_became_of_the_f
     let first = create(&session, "first");
     home.write("a.txt", "two\n");
     create(&session, "second");
-    let begun = session.rollback(&first.id().to_string(), RollbackMode::Hard, Changes::Refuse).unwrap();
-    assert!(session.history().unwrap().iter().all(|one| one.success));
-    assert_eq!(begun.head_after, begun.commit);
+    let begun = json!({"type": "rollback_began", "rollback": {
+        "id": "op", "at": "2026-01-31T08:00:00Z", "checkpoint": first.id(), "commit": first.commit(),
+        "mode": "hard", "head_before": head(&home), "success": false}});
+    let at = "2026-01-31T08:00:00Z".parse().unwrap();
+    let event = Event { topic: Topic::Run, key: session.id().to_string(), at, body: begun };
+    project.store().write(Batch { entries: vec![NewEntry::Event(event)], ..Batch::default() }).unwrap();
+
+    let told = session.history().unwrap().pop().unwrap();
+    assert_eq!((told.success, told.error.is_some()), (false, true));
+    assert_eq!(session.get(&first.id().to_string()).unwrap().rollbacks(), 0);
+    // The next command finished the restore; only the session's own record is missing.
+    project.restore(first.record(), &Wish { mode: Mode::Hard, paths: vec![] }).unwrap();
+    let told = session.history().unwrap().pop().unwrap();
+    assert_eq!((told.success, told.error, told.head_after), (true, None, told.commit));
+    assert_eq!(session.get(&first.id().to_string()).unwrap().rollbacks(), 1);
+}
+
+#[test]
+fn a_tag_that_a_crash_moved_is_put_back_by_the_next_command() {
+    let home = repository();
+    let project = home.open();
+    let task = Task::new(&project, 1).unwrap();
+    let saved = task.save(task::NewCheckpoint::new(Stage::Start, "saved")).unwrap();
+    // As if a second save had been killed between its tag and its record.
+    home.write("a.txt", "two\n");
+    home.run_git(&["commit", "-qam", "Checkpoint: second"]);
+    home.run_git(&["tag", "-f", "-a", "checkpoint-t1-start", "-m", "second"]);
+    project.begin_view("tasks:").unwrap();
+    assert!(task::catch_up(&home.open()).unwrap());
+    let tagged = home.run_git(&["rev-parse", "checkpoint-t1-start^{commit}"]);
+    assert_eq!(tagged, saved.commit().unwrap().as_str());
 }
 
 #[test]
