@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
 
 use super::{GitPlace, Project};
 use crate::model::{ObjectId, RepoPath};
@@ -92,7 +93,7 @@ pub fn operation_name(operation: Operation) -> &'static str {
     }
 }
 
-/// Objects and refs that git writes for us are on disk when it ends.
+/// A commit and its branch are on disk when git ends.
 const DURABLE: [&str; 2] = ["-c", "core.fsync=committed"];
 
 /// git, acting as the user in the repository of a project.
@@ -168,10 +169,10 @@ impl UserGit<'_> {
         replace: bool,
     ) -> Result<(), BranchError> {
         let doing = "tag the checkpoint";
-        let mut args = vec![DURABLE[0], DURABLE[1], "tag", "--annotate", "--file=-"];
+        // Not synced: the record says where a tag belongs, and what it names is kept by a ref of our own.
+        let mut args = vec!["tag", "--annotate", "--file=-"];
         args.extend(replace.then_some("--force"));
         args.extend([name, commit.as_str()]);
-        // A message of comments and white space only would count as none.
         let answer = self.run(doing, self.command(&args), message.as_bytes())?;
         if answer.status.success() { Ok(()) } else { Err(self.explain(doing, &answer)) }
     }
@@ -279,27 +280,33 @@ impl Tag {
 /// The index as it was before something was staged.
 struct Kept {
     path: PathBuf,
-    bytes: Option<Vec<u8>>,
+    found: Option<(Vec<u8>, SystemTime)>,
 }
 
 impl Kept {
     fn read(path: &Path) -> Result<Self, BranchError> {
-        let bytes = match fs::read(path) {
-            Ok(bytes) => Some(bytes),
+        let read = || io::Result::Ok((fs::read(path)?, fs::metadata(path)?.modified()?));
+        let found = match read() {
+            Ok(found) => Some(found),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(BranchError::Index { path: path.to_owned(), source }),
         };
-        Ok(Self { path: path.to_owned(), bytes })
+        Ok(Self { path: path.to_owned(), found })
     }
 
-    /// Puts the index back by git's own protocol: a lock that becomes the file.
+    /// Puts the index back by git's own protocol: a lock that becomes the file. Its time goes back too: git takes
+    /// an entry for clean without reading the file if the index is newer than the file.
     fn put_back(self) -> Result<(), BranchError> {
         let write =
             || {
                 let lock = self.path.with_extension("lock");
                 let mut file = fs::File::options().write(true).create_new(true).open(&lock)?;
-                match &self.bytes {
-                    Some(bytes) => file.write_all(bytes).and_then(|()| fs::rename(&lock, &self.path)),
+                match &self.found {
+                    Some((bytes, modified)) => {
+                        file.write_all(bytes)?;
+                        file.set_modified(*modified)?;
+                        fs::rename(&lock, &self.path)
+                    }
                     None => {
                         let removed = fs::remove_file(&self.path);
                         fs::remove_file(&lock)?;

@@ -1,10 +1,9 @@
 //! Checkpoints that the user's repository knows too: a commit on the branch, or a snapshot beside it, and a tag.
 
 use super::branch::operation_name;
-use super::files::Files;
 use super::{BranchError, Error, Project, Save};
-use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot, Timestamp};
-use crate::snapshot::{Adopt, Operation};
+use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot};
+use crate::snapshot::{Adopt, Capture, Operation};
 
 /// How the user's repository gets to know a checkpoint.
 #[derive(Debug, Clone)]
@@ -19,6 +18,14 @@ pub struct Marking {
     pub tag_message: String,
     /// Whether the tag may take the place of an older one.
     pub replace: bool,
+}
+
+/// Files that were captured and are not in a record yet.
+struct Captured {
+    snapshot: Snapshot,
+    /// Whether the checkpoint's ref is there.
+    named: bool,
+    options: Capture,
 }
 
 impl Project {
@@ -40,8 +47,9 @@ impl Project {
         let _held = self.store.hold()?;
         let now = self.context.clock.now();
         let files = save.files.take().unwrap_or_default();
-        let captured = self.capture(&marking.id, &files, &save.description, now)?;
-        let held = self.commit_and_tag(captured, &files, &save.description, marking, now);
+        let options = self.capture_options(&files, &save.description, now);
+        let (captured, named) = self.snapshots()?.prepare(&marking.id, &options)?;
+        let held = self.commit_and_tag(Captured { snapshot: captured, named, options }, marking);
         let (snapshot, mark) = match held {
             Ok(held) => held,
             Err(error) => {
@@ -59,22 +67,20 @@ impl Project {
         saved
     }
 
-    fn commit_and_tag(
-        &self,
-        captured: Snapshot,
-        files: &Files,
-        description: &str,
-        marking: &Marking,
-        now: Timestamp,
-    ) -> Result<(Snapshot, Mark), Error> {
-        if captured.index_tree.is_none() {
+    fn commit_and_tag(&self, captured: Captured, marking: &Marking) -> Result<(Snapshot, Mark), Error> {
+        if captured.snapshot.index_tree.is_none() {
             return Err(BranchError::Conflicts.into());
         }
-        let clean = is_clean(&captured);
-        let wanted = marking.commit.as_ref().filter(|_| !clean && has_something(&captured));
+        let clean = is_clean(&captured.snapshot);
+        let wanted = marking.commit.as_ref().filter(|_| !clean && has_something(&captured.snapshot));
         let snapshot = match wanted {
-            Some(message) => self.commit_captured(captured, files, description, message, marking, now)?,
-            None => captured,
+            Some(message) => self.commit_captured(captured, message, &marking.id)?,
+            None => {
+                if !captured.named {
+                    self.snapshots()?.name(&marking.id, &captured.snapshot)?;
+                }
+                captured.snapshot
+            }
         };
         let committed = wanted.is_some();
         let head = snapshot.head.clone().filter(|_| clean || committed);
@@ -95,13 +101,11 @@ impl Project {
     /// unless a hook changed something.
     fn commit_captured(
         &self,
-        captured: Snapshot,
-        files: &Files,
-        description: &str,
+        captured: Captured,
         message: &str,
-        marking: &Marking,
-        now: Timestamp,
+        id: &CheckpointId,
     ) -> Result<Snapshot, Error> {
+        let Captured { snapshot: captured, named, options } = captured;
         let paths = self.staged_by(&captured)?;
         let whole = captured.skipped.is_empty().then_some(paths.as_slice());
         self.user_git()?.commit(whole, message)?;
@@ -114,13 +118,14 @@ impl Project {
                 branch: state.branch,
                 tree: Some(captured.tree),
                 total: Some(captured.files.total),
-                replaces: Some(captured.commit),
+                replaces: named.then_some(captured.commit),
             };
-            let options = self.capture_options(files, description, now);
-            return Ok(snapshots.adopt(&marking.id, &adopt, &options)?);
+            return Ok(snapshots.adopt(id, &adopt, &options)?);
         }
-        snapshots.release(&[marking.id])?;
-        self.capture(&marking.id, files, description, now)
+        if named {
+            snapshots.release(&[*id])?;
+        }
+        Ok(snapshots.capture(id, &options)?)
     }
 
     /// What `git add -A` would change in the index.

@@ -188,10 +188,14 @@ impl<'p> Session<'p> {
 
     /// Lists the checkpoints, newest first.
     pub fn list(&self) -> Result<Vec<Checkpoint>, Error> {
-        let whole = self.whole()?;
-        let with_count =
-            |one: &crate::model::Checkpoint| Checkpoint::new(one.clone(), whole.rollbacks_to(one));
-        Ok(whole.checkpoints.iter().rev().map(with_count).collect())
+        let query = Query { run: Some(self.run.id.clone()), ..Query::default() };
+        let counts = view::count(&self.history()?);
+        let count = |one: &crate::model::Checkpoint| match counts.is_empty() {
+            true => 0,
+            false => counts.get(&one.id.to_string()).copied().unwrap_or(0),
+        };
+        let listed = self.project.log(&query)?.into_iter();
+        Ok(listed.map(|one| (count(&one), one)).map(|(count, one)| Checkpoint::new(one, count)).collect())
     }
 
     /// Finds a checkpoint of this session by its id, the start of it, or the id it had before it was imported.

@@ -94,6 +94,9 @@ impl Whole {
     }
 
     pub(super) fn rollbacks_to(&self, checkpoint: &Checkpoint) -> u64 {
+        if self.counts.is_empty() {
+            return 0;
+        }
         self.counts.get(&checkpoint.id.to_string()).copied().unwrap_or(0)
     }
 

@@ -33,8 +33,20 @@ impl Snapshots {
         self.user.is_some() && !self.is_apart()
     }
 
+    /// Captures the work tree as [`capture`](Self::capture) does, but leaves the checkpoint's ref to
+    /// [`adopt`](Self::adopt) or [`name`](Self::name) where it can; says whether it is there.
+    pub fn prepare(&self, id: &CheckpointId, options: &Capture) -> Result<(Snapshot, bool), CaptureError> {
+        self.capture_as(id, false, options)
+    }
+
+    /// Makes the ref of a checkpoint whose snapshot was prepared.
+    pub fn name(&self, id: &CheckpointId, snapshot: &Snapshot) -> Result<(), CaptureError> {
+        Ok(self.refs.create(&self.refs.name_of(id), &snapshot.commit)?)
+    }
+
     /// Makes the snapshot of a checkpoint from a commit of the user's repository. The index is taken to be as in the
-    /// commit. Like a capture it is on disk when it returns.
+    /// commit. Where the tree is the commit's own, that commit is the snapshot. Like a capture it is on disk when it
+    /// returns.
     pub fn adopt(
         &self,
         id: &CheckpointId,
@@ -59,7 +71,10 @@ impl Snapshots {
         };
         let mut state = self.state_of_repository()?;
         (state.head, state.branch) = (Some(adopt.head.clone()), adopt.branch.clone());
-        let commit = self.write_adopted(&found, &state, options)?;
+        let commit = match found.tree == index_tree {
+            true => adopt.head.clone(),
+            false => self.write_adopted(&found, &state, options)?,
+        };
         self.refs.swap(&self.refs.name_of(id), adopt.replaces.as_ref(), &commit)?;
         let mut changes = self.objects.diff_trees(Some(&index_tree), Some(&found.tree))?;
         changes.retain(|change| !self.is_ours(&change.path));
