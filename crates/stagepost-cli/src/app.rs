@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use stagepost::model::RepoPath;
 use stagepost::project::{Context, Layer, Origin, Place, Project, Recovery, Settings};
 use stagepost::snapshot::GitProgram;
+use stagepost::{session, task};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -67,7 +68,17 @@ impl App {
         if let Some(recovery) = project.recover()? {
             self.recovered(&project, &recovery)?;
         }
+        self.catch_up(&project);
         Ok(project)
+    }
+
+    /// Brings files up to date that a crash left behind. They are only views: failing to is no reason to stop.
+    fn catch_up(&self, project: &Project) {
+        let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
+        let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
+        for failure in [sessions, tasks].into_iter().filter_map(Result::err) {
+            self.ui.warn(ui::printable(&failure.message));
+        }
     }
 
     /// Says what became of a restore that had been cut off.

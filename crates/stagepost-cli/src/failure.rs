@@ -4,10 +4,10 @@ use std::error::Error;
 use std::path::Path;
 
 use stagepost::model::{InvalidId, UnknownName};
-use stagepost::project::{self, FindError, Place, SettingsError};
+use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
 use stagepost::snapshot::{self, CaptureError, LockError};
-use stagepost::store;
+use stagepost::{session, store, task};
 
 /// A failure with its exit code and what to do about it.
 #[derive(Debug)]
@@ -138,6 +138,11 @@ impl From<project::Error> for Failure {
             E::Lock(LockError::Busy { .. }) => {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
             }
+            E::Branch(error) => branch_code(error),
+            E::NothingToImport { .. } => {
+                (Code::NotFound, Some("say what it is with --format maestro or --format tasks".to_owned()))
+            }
+            E::Exists { .. } => (Code::Refused, Some("export to another folder".to_owned())),
             E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
             E::InvalidJson { .. } => {
                 (Code::Usage, Some("`--artifact NAME=FILE` keeps files that are not JSON".to_owned()))
@@ -146,6 +151,64 @@ impl From<project::Error> for Failure {
             _ => (Code::Failed, None),
         };
         Self { hint, ..Self::from_error(code, &error) }
+    }
+}
+
+/// What a person can do when git refused to act for them.
+fn branch_code(error: &BranchError) -> (Code, Option<String>) {
+    let (code, hint) = match error {
+        BranchError::NoRepository { .. } => (Code::Refused, "`git init` makes it one"),
+        BranchError::NoIdentity { .. } => {
+            (Code::Failed, "`git config user.name NAME` and `git config user.email ADDRESS` say who you are")
+        }
+        BranchError::Hook { .. } => {
+            (Code::Refused, "do what the hook asks for, or use --no-commit; nothing was changed")
+        }
+        BranchError::InProgress { .. } | BranchError::Conflicts => {
+            (Code::Refused, "finish or abort it first, or use --no-commit")
+        }
+        BranchError::NothingToCommit => (Code::Refused, "nothing was recorded and nothing was changed"),
+        BranchError::Signing { .. } => (Code::Failed, "check your signing key; nothing was recorded"),
+        _ => (Code::Failed, "nothing was recorded; `git status` shows where the repository stands"),
+    };
+    (code, Some(hint.to_owned()))
+}
+
+impl From<session::Error> for Failure {
+    fn from(error: session::Error) -> Self {
+        use session::Error as E;
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::NoSession { .. } => (Code::NotFound, Some("`stagepost session start` starts one")),
+            E::NotFound { .. } => (Code::NotFound, Some("`stagepost session list` lists what there is")),
+            E::Lost { .. } => (Code::NotFound, None),
+            E::Invalid { .. } => (Code::Refused, Some("`stagepost session validate` shows everything")),
+            E::Dirty { .. } => (
+                Code::Refused,
+                Some(
+                    "commit them, keep them in the files with --keep-changes, or put everything back with --hard-reset",
+                ),
+            ),
+            E::View { .. } => (Code::Failed, Some("the next command tries again")),
+            E::InvalidName(_) => (Code::Usage, None),
+            _ => (Code::Failed, None),
+        };
+        Self { hint: hint.map(str::to_owned), ..Self::from_error(code, &error) }
+    }
+}
+
+impl From<task::Error> for Failure {
+    fn from(error: task::Error) -> Self {
+        use task::Error as E;
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::NotFound { .. } => (Code::NotFound, Some("`stagepost task list` lists what there is")),
+            E::Lost { .. } => (Code::NotFound, None),
+            E::View { .. } => (Code::Failed, Some("the next command tries again")),
+            E::InvalidName(_) => (Code::Usage, None),
+            _ => (Code::Failed, None),
+        };
+        Self { hint: hint.map(str::to_owned), ..Self::from_error(code, &error) }
     }
 }
 

@@ -82,6 +82,11 @@ impl Ui {
         let _ = writeln!(anstream::stderr().lock(), "{YELLOW}note:{YELLOW:#} {}", text.as_ref());
     }
 
+    /// Says whether results go to a person.
+    pub(crate) fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
     /// Says whether a person is there to be asked.
     pub(crate) fn can_ask(&self) -> bool {
         self.form == Form::Text && io::stdin().is_terminal() && io::stderr().is_terminal()

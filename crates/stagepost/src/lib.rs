@@ -1,17 +1,22 @@
 //! Checkpoints for AI-agent work: a run can always be looked at, compared, restored, resumed and decided again.
 //!
 //! Start at [`project::Project`]. Below it are [`model`] (what is kept), [`store`] (where), [`snapshot`] (files, in
-//! git), [`retention`] (for how long) and [`reply`] (understanding an answer). The library never prints, reads the
-//! environment or exits; clock and ids are handed in.
+//! git), [`retention`] (for how long), [`reply`] (understanding an answer) and [`formats`] (files of other systems); on
+//! it stand [`session`] and [`task`]. The library never prints, reads the environment or exits; clock and ids are
+//! handed in.
 
 pub mod model;
 
+pub mod formats;
 pub mod reply;
 pub mod retention;
 pub mod snapshot;
 pub mod store;
 
 pub mod project;
+
+pub mod session;
+pub mod task;
 
 /// Has the blocks of the README that are Rust compiled.
 #[cfg(doctest)]

@@ -6,14 +6,17 @@ pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod gc;
+pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod pin;
 pub(crate) mod restore;
 pub(crate) mod save;
 pub(crate) mod schema;
+pub(crate) mod session;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod task;
 pub(crate) mod verify;
 
 use crate::app::App;
@@ -37,6 +40,10 @@ pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure
         Some(Command::Gc(args)) => gc::run(app, &args),
         Some(Command::Pin(args)) => pin::pin(app, &args),
         Some(Command::Unpin(args)) => pin::unpin(app, &args),
+        Some(Command::Session(args)) => session::run(app, args),
+        Some(Command::Task(args)) => task::run(app, args),
+        Some(Command::Import(args)) => import::run(app, &args),
+        Some(Command::Export(args)) => import::export(app, &args),
         Some(Command::Doctor(args)) => doctor::run(app, &args),
         Some(Command::Config(args)) => config::run(app, &args),
         Some(Command::Completions(args)) => completions::run(&args),

@@ -100,7 +100,7 @@ pub(crate) fn redo(app: &App, _: &RedoArgs) -> Result<(), Failure> {
     done(app, &project, &project.redo()?)
 }
 
-fn dry_run(app: &App, plan: &RestorePlan) -> Result<(), Failure> {
+pub(crate) fn dry_run(app: &App, plan: &RestorePlan) -> Result<(), Failure> {
     match app.ui.form {
         Form::Json => app.ui.json(&Output::new(PlanBody { dry_run: true, plan }))?,
         _ => show(app, plan)?,

@@ -10,5 +10,6 @@ mod going_back;
 mod keeping;
 mod names;
 mod schemas;
+mod sessions;
 mod settings;
 mod wrong_input;

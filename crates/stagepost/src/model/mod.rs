@@ -11,6 +11,7 @@ mod snapshot;
 
 mod checkpoint;
 mod event;
+mod mark;
 mod run;
 
 mod canonical;
@@ -23,6 +24,7 @@ pub use event::{Event, Topic};
 pub use id::{ArtifactName, CheckpointId, InvalidId, RunId};
 pub use kind::{Kind, Phase, Reason, RunKind, Stage, StepStatus, UnknownName};
 pub use label::Label;
+pub use mark::{Imported, Mark, Progress, Rollback, RollbackMode};
 pub use run::Run;
 pub use seal::{chain, chain_start};
 pub use snapshot::{FileCounts, InvalidObjectId, ObjectId, RepoPath, SkipReason, Skipped, Snapshot};

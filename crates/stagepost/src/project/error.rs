@@ -107,4 +107,19 @@ pub enum Error {
     /// Another restore went on.
     #[error("another restore of this project is going on")]
     Lock(#[from] snapshot::LockError),
+    /// git could not act as the user.
+    #[error(transparent)]
+    Branch(#[from] super::BranchError),
+    /// Nothing at a path is in a known format.
+    #[error("there is nothing to import at {}", path.display())]
+    NothingToImport {
+        /// The path.
+        path: PathBuf,
+    },
+    /// An export would overwrite something else.
+    #[error("{} is there already, with other content", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
 }

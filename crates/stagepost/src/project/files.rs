@@ -33,7 +33,7 @@ impl Project {
             state_dir: self.place.store.clone(),
             keep,
             git: self.context.git.clone(),
-            exclude: Vec::new(),
+            exclude: self.own_records(),
             way: Way::Fastest,
         })?;
         Ok(self.snapshots.get_or_init(|| opened))
@@ -54,7 +54,7 @@ impl Project {
         Ok(self.snapshots()?.look(&self.capture_options(files, "", self.context.clock.now()))?)
     }
 
-    fn capture_options(&self, files: &Files, description: &str, now: Timestamp) -> Capture {
+    pub(super) fn capture_options(&self, files: &Files, description: &str, now: Timestamp) -> Capture {
         let subject = if description.is_empty() { "checkpoint" } else { description };
         Capture {
             max_file_size: self.settings.max_file_size,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Error, Project};
-use crate::model::{Event, Topic};
+use crate::model::{CheckpointId, Event, Topic};
 use crate::retention::{Fact, Plan, Policy, Protection};
 use crate::store::{Collected, Found, Listed, Query};
 
@@ -71,6 +71,18 @@ impl Project {
 }
 
 impl Project {
+    /// Gives up checkpoints that someone asked to delete: stubs are left, and their snapshots are let go. The room
+    /// of their payloads comes back with the next collection.
+    pub fn forget(&self, ids: &[CheckpointId]) -> Result<(), Error> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let body = json!({"checkpoints": ids, "who": self.context.who});
+        let event = Event { topic: Topic::Prune, key: "gc".to_owned(), at: self.context.clock.now(), body };
+        self.store.prune(ids, event)?;
+        Ok(self.snapshots()?.release(ids)?)
+    }
+
     /// Lets go of snapshots whose checkpoint is pruned or was never written. Whoever is about to write one holds
     /// the store, so there is none of those now.
     fn release_orphans(&self) -> Result<(), Error> {
@@ -87,7 +99,7 @@ impl Project {
 }
 
 /// Checkpoints that another run goes on from.
-fn fork_points(listed: &[Listed]) -> HashSet<crate::model::CheckpointId> {
+fn fork_points(listed: &[Listed]) -> HashSet<CheckpointId> {
     let runs: std::collections::HashMap<_, _> =
         listed.iter().map(|one| (one.checkpoint.id, &one.checkpoint.run)).collect();
     let parents = listed.iter().filter_map(|one| Some((one.checkpoint.parent?, &one.checkpoint.run)));

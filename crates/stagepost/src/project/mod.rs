@@ -4,12 +4,15 @@
 //! [`Project::resolve`]. Sessions, tasks, flows, plans and gates are built on this and on nothing below it.
 
 mod artifacts;
+mod branch;
 mod context;
 mod diff;
 mod doctor;
 mod error;
 mod files;
 mod gc;
+mod import;
+mod marked;
 mod pins;
 mod place;
 mod resolve;
@@ -18,22 +21,27 @@ mod save;
 mod settings;
 mod status;
 mod verify;
+mod views;
 
 use std::sync::{Arc, OnceLock};
 
 pub use artifacts::Version;
+pub use branch::{BranchError, operation_name};
 pub use context::{Clock, Context, Ids, RandomIds, SystemClock};
 pub use diff::{ArtifactChange, Change, Diff, Difference};
 pub use doctor::{Check, Health};
 pub use error::Error;
 pub use files::Files;
 pub use gc::{GcPlan, Swept};
+pub use import::{ImportItem, ImportPlan, Unreadable};
+pub use marked::Marking;
 pub use place::{FindError, GitPlace, OWN_FOLDER, Place};
 pub use restore::{Recovery, RestoreOutcome, RestoreRecord, Verb, Wish};
 pub use save::{NewArtifact, Save, Source};
 pub use settings::{Layer, Origin, Settings, SettingsError, StoreKind, parse_duration, parse_size};
 pub use status::Status;
 pub use verify::Verified;
+pub use views::{View, export_file};
 
 use crate::model::{Checkpoint, Run, RunId};
 use crate::snapshot::Snapshots;
@@ -84,6 +92,11 @@ impl Project {
     /// Returns what was configured.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Returns what the world around it handed in.
+    pub fn context(&self) -> &Context {
+        &self.context
     }
 
     /// Returns the store, for those who need more than the project offers.

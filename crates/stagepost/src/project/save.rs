@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::files::Files;
 use super::{Error, Project};
 use crate::model::{
-    Artifact, ArtifactName, BlobRef, Checkpoint, Content, Draft, Kind, Label, MediaType, Parent, Run, RunId,
-    RunKind,
+    Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Kind, Label, MediaType,
+    Parent, Run, RunId, RunKind, Snapshot, Timestamp,
 };
 use crate::store::blob::Cut;
 use crate::store::{Batch, Found, Hold, NewEntry};
@@ -85,10 +85,7 @@ impl Project {
     /// Makes a checkpoint. When this returns, it is durable. If it fails, there is none, not even half of one.
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
         let now = self.context.clock.now();
-        let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
         let id = self.context.ids.checkpoint(now);
-        let mut batch = Batch::default();
-        let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
         // From here until the record is written nothing refers to the snapshot; gc must not take it for an orphan.
         let (snapshot, _captured) = match &save.files {
             Some(files) => {
@@ -97,7 +94,36 @@ impl Project {
             }
             None => (None, None),
         };
+        self.append(save, id, now, snapshot)
+    }
+
+    /// Writes the record of a checkpoint whose files are captured. If that fails, they are let go.
+    pub(super) fn append(
+        &self,
+        save: Save,
+        id: CheckpointId,
+        now: Timestamp,
+        snapshot: Option<Snapshot>,
+    ) -> Result<Checkpoint, Error> {
         let captured = snapshot.is_some();
+        let written = self.write_record(save, id, now, snapshot);
+        if written.is_err() && captured {
+            // Nothing refers to the snapshot; if letting it go fails too, gc will find it.
+            let _ = self.snapshots().map(|snapshots| snapshots.release(&[id]));
+        }
+        written
+    }
+
+    fn write_record(
+        &self,
+        save: Save,
+        id: CheckpointId,
+        now: Timestamp,
+        snapshot: Option<Snapshot>,
+    ) -> Result<Checkpoint, Error> {
+        let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
+        let mut batch = Batch::default();
+        let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
         let content = Content {
             kind: save.kind.unwrap_or(Kind::Manual),
             description: save.description,
@@ -114,16 +140,8 @@ impl Project {
             created_at: now,
             content,
         }));
-        match self.store.write(batch) {
-            Ok(mut written) => Ok(written.checkpoints.pop().expect("one checkpoint was written")),
-            Err(error) => {
-                if captured {
-                    // Nothing refers to the snapshot; if letting it go fails too, gc will find it.
-                    let _ = self.snapshots().map(|snapshots| snapshots.release(&[id]));
-                }
-                Err(error.into())
-            }
-        }
+        let mut written = self.store.write(batch)?;
+        Ok(written.checkpoints.pop().expect("one checkpoint was written"))
     }
 
     /// Prepares payloads for a batch. Large files are in the store already when this returns; the hold keeps them

@@ -18,7 +18,32 @@ pub struct GitProgram {
     /// Variables git gets. Only those that say where programs and the user's configuration are pass on:
     /// `PATH`, `HOME`, `XDG_CONFIG_HOME`, `TMPDIR`, `GIT_CONFIG_GLOBAL`, `GIT_CONFIG_SYSTEM`, `GIT_CONFIG_NOSYSTEM`.
     pub environment: BTreeMap<OsString, OsString>,
+    users: Everything,
 }
+
+/// The user's whole environment: never printed, for it holds secrets.
+#[derive(Clone, Default)]
+struct Everything(BTreeMap<OsString, OsString>);
+
+impl std::fmt::Debug for Everything {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} variables", self.0.len())
+    }
+}
+
+/// Variables that tie git to another repository or index than the one it is started in, as in a hook.
+const TIES: [&str; 10] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_QUARANTINE_PATH",
+    "GIT_INTERNAL_SUPER_PREFIX",
+];
 
 impl GitProgram {
     /// The variables of [`GitProgram::environment`] that are passed on.
@@ -35,8 +60,28 @@ impl GitProgram {
     /// Picks from `variables` what git may know. Front ends call this with their environment.
     pub fn new(path: impl Into<PathBuf>, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         let passed_on = |name: &OsStr| Self::PASSED_ON.iter().any(|known| name == *known);
-        let environment = variables.into_iter().filter(|(name, _)| passed_on(name)).collect();
-        Self { path: path.into(), environment }
+        let users: BTreeMap<_, _> = variables.into_iter().collect();
+        let environment = users.iter().filter(|(name, _)| passed_on(name));
+        let environment = environment.map(|(name, value)| (name.clone(), value.clone())).collect();
+        Self { path: path.into(), environment, users: Everything(users) }
+    }
+
+    /// Prepares git to act as the user in `folder`: with their whole environment, so with their hooks, identity and
+    /// signing, and bound to no other repository.
+    pub fn as_user(&self, folder: &Path) -> Command {
+        let mut command = self.program_as_user(&self.path, folder);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// Prepares any program to run as the user in `folder`.
+    pub fn program_as_user(&self, program: &Path, folder: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().envs(&self.users.0).current_dir(folder);
+        for name in TIES {
+            command.env_remove(name);
+        }
+        command
     }
 }
 

@@ -8,6 +8,7 @@
 //! never changes the user's HEAD, index, branches, stash, configuration or hooks, and runs no program that only a
 //! repository's configuration names. What it returns as captured is on disk.
 
+mod adopt;
 mod beneath;
 mod capture;
 mod check;
@@ -48,6 +49,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+pub use adopt::Adopt;
 pub use capture::{Capture, CaptureError, Consent, Look};
 pub use check::Damage;
 pub use commit::{Commit, Signature};
@@ -223,6 +225,17 @@ impl Snapshots {
     /// Captures the work tree as the snapshot of a checkpoint: on disk when it returns, and when it fails, nothing
     /// was added.
     pub fn capture(&self, id: &CheckpointId, options: &Capture) -> Result<Snapshot, CaptureError> {
+        self.capture_as(id, true, options).map(|(snapshot, _)| snapshot)
+    }
+
+    /// Captures as [`capture`](Self::capture) does. Unless `named`, the checkpoint's ref is left to be made where
+    /// something else keeps the objects reachable for now; says whether it was made.
+    fn capture_as(
+        &self,
+        id: &CheckpointId,
+        named: bool,
+        options: &Capture,
+    ) -> Result<(Snapshot, bool), CaptureError> {
         let deadline = Deadline::start(options.deadline);
         let _lock = self.begin(options)?;
         let state = self.state_of_repository()?;
@@ -230,7 +243,8 @@ impl Snapshots {
         if let Some(odb) = &self.odb {
             let sink = Sink::to_pack(handle_of(odb));
             if let Some(quick) = self.find_fast(options, deadline, &state, latest.as_ref(), &sink)? {
-                return self.keep_quick(id, options, state, latest, quick, sink);
+                let id = named.then_some(id);
+                return Ok((self.keep_quick(id, options, state, latest, quick, sink)?, named));
             }
         }
         let plumbed = self.plumb(options, deadline)?;
@@ -243,14 +257,14 @@ impl Snapshots {
         };
         // `latest` keeps reachable what the state of the fast way names; where there is one, it stays.
         let moves = !self.has_state() && latest.as_ref() != Some(&commit);
-        self.point(id, moves.then_some(latest), &commit)?;
-        Ok(self.describe(commit, state, plumbed.found, counts))
+        self.point(Some(id), moves.then_some(latest), &commit)?;
+        Ok((self.describe(commit, state, plumbed.found, counts), true))
     }
 
     /// Keeps what the fast way found: one pack, then the refs, then the state.
     fn keep_quick(
         &self,
-        id: &CheckpointId,
+        id: Option<&CheckpointId>,
         options: &Capture,
         state: RepositoryState,
         latest: Option<ObjectId>,
@@ -280,14 +294,17 @@ impl Snapshots {
     /// Makes the checkpoint's ref, and moves `latest` on from where it was if it is given.
     fn point(
         &self,
-        id: &CheckpointId,
+        id: Option<&CheckpointId>,
         latest: Option<Option<ObjectId>>,
         commit: &ObjectId,
     ) -> Result<(), CaptureError> {
         if let Some(latest) = latest {
             self.refs.swap(&self.refs.latest_name(), latest.as_ref(), commit)?;
         }
-        Ok(self.refs.create(&self.refs.name_of(id), commit)?)
+        match id {
+            Some(id) => Ok(self.refs.create(&self.refs.name_of(id), commit)?),
+            None => Ok(()),
+        }
     }
 
     /// Finds what a capture would hold, and writes nothing that stays.

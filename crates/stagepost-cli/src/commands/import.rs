@@ -1,0 +1,105 @@
+use std::path::PathBuf;
+
+use serde::Serialize;
+use stagepost::formats::Format;
+use stagepost::project::{ImportItem, ImportPlan};
+use stagepost::{session, task};
+
+use crate::app::App;
+use crate::failure::Failure;
+use crate::json::Output;
+use crate::ui::{self, BOLD, DIM, Form};
+
+/// Take in checkpoints that another system kept
+///
+/// Source files are only read. What is broken is taken in and flagged. Importing again takes in only what is new.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ImportArgs {
+    /// A file, a folder of them, or a project
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// The format: maestro or tasks; without it, each file is looked at
+    #[arg(long)]
+    format: Option<String>,
+    /// Only print what would be taken in
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Write checkpoints in the files of another system
+#[derive(Debug, clap::Args)]
+pub(crate) struct ExportArgs {
+    /// The format: maestro or tasks
+    #[arg(long)]
+    format: String,
+    /// The folder to write below
+    #[arg(long, value_name = "DIR")]
+    to: PathBuf,
+}
+
+#[derive(Serialize)]
+struct ImportBody<'a> {
+    dry_run: bool,
+    imported: usize,
+    #[serde(flatten)]
+    plan: &'a ImportPlan,
+}
+
+pub(crate) fn run(app: &App, args: &ImportArgs) -> Result<(), Failure> {
+    let format = args.format.as_deref().map(parse).transpose()?;
+    let project = app.open_to_write()?;
+    let plan = project.plan_import(&app.folder().join(&args.path), format)?;
+    let imported = if args.dry_run { 0 } else { project.apply_import(&plan)? };
+    for one in &plan.unreadable {
+        app.ui.warn(format!("{} cannot be read: {}", one.path.display(), ui::printable(&one.why)));
+    }
+    match app.ui.form {
+        Form::Json => app.ui.json(&Output::new(ImportBody { dry_run: args.dry_run, imported, plan: &plan })),
+        Form::Quiet => plan.items.iter().try_for_each(|item| app.ui.line(ui::printable(&item.id))),
+        Form::Text => {
+            plan.items.iter().try_for_each(|item| app.ui.line(describe(item)))?;
+            let new = plan.items.iter().filter(|item| !item.known).count();
+            let verb = if args.dry_run { "would import" } else { "imported" };
+            app.ui.line(format!("{verb} {} of {}", new, ui::count(plan.items.len(), "checkpoint")))
+        }
+    }
+}
+
+fn parse(text: &str) -> Result<Format, Failure> {
+    let known: Vec<&str> = Format::ALL.iter().map(|format| format.as_str()).collect();
+    text.parse()
+        .map_err(|error| Failure::usage(format!("{error}")).hint(format!("formats: {}", known.join(", "))))
+}
+
+fn describe(item: &ImportItem) -> String {
+    let state = if item.known { "known" } else { "new" };
+    let mut flags = vec![item.integrity.clone(), item.commit.clone()];
+    flags.extend(item.findings.iter().cloned());
+    format!(
+        "{state:<5} {BOLD}{}{BOLD:#} {}  {}  {DIM}{}{DIM:#}",
+        ui::printable(&item.run),
+        ui::printable(&item.id),
+        ui::headline(&item.description, 50),
+        ui::printable(&flags.join(", "))
+    )
+}
+
+#[derive(Serialize)]
+struct ExportBody {
+    files: Vec<PathBuf>,
+}
+
+pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<(), Failure> {
+    let format = parse(&args.format)?;
+    let project = app.open()?;
+    let folder = app.folder().join(&args.to);
+    let files = match format {
+        Format::Maestro => session::export(&project, &folder)?,
+        Format::Tasks => task::export(&project, &folder)?,
+        other => return Err(Failure::usage(format!("{other} cannot be exported yet"))),
+    };
+    match app.ui.form {
+        Form::Json => app.ui.json(&Output::new(ExportBody { files })),
+        _ => files.iter().try_for_each(|file| app.ui.line(ui::printable(&file.to_string_lossy()))),
+    }
+}

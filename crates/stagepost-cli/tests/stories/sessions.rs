@@ -1,0 +1,202 @@
+//! Sessions and tasks as typed: every command of the two designs' usage, with the same flags.
+
+use serde_json::{Value, json};
+
+use crate::support::TempProject;
+
+/// A repository with one commit and someone who makes commits.
+fn repository() -> TempProject {
+    let project = TempProject::new();
+    project.write("a.txt", "one\n");
+    git(&project, &["config", "user.name", "Ada"]);
+    git(&project, &["config", "user.email", "ada@example.org"]);
+    git(&project, &["add", "-A"]);
+    git(&project, &["commit", "-qm", "first"]);
+    project
+}
+
+fn git(project: &TempProject, args: &[&str]) -> String {
+    let output = project.tool("git", args).output().unwrap();
+    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+}
+
+/// Runs a command that must print JSON without a wrapper.
+fn bare(project: &TempProject, args: &[&str]) -> Value {
+    let text = project.ok(args);
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+#[test]
+fn every_command_of_the_first_design_works_with_its_flags() {
+    let project = repository();
+    let session = project.ok(&["session", "start", "--request", "Implement feature"]);
+    let session = session.trim_end();
+    let of = ["--session-id", session];
+    project.write("a.txt", "two\n");
+    let create = [
+        "session",
+        "create",
+        "--session-id",
+        session,
+        "--description",
+        "Planning complete",
+        "--phase",
+        "plan",
+        "--checkpoint-type",
+        "phase_complete",
+        "--tasks-completed",
+        "3",
+        "--tests-failing",
+        "0",
+    ];
+    let made = bare(&project, &create);
+    assert_eq!((&made["phase"], &made["checkpoint_type"]), (&json!("plan"), &json!("phase_complete")));
+    assert_eq!(made["state_snapshot"], json!({"tasks_completed": 3, "tests_failing": 0}));
+    assert_eq!(made["commit_sha"].as_str().unwrap(), git(&project, &["rev-parse", "HEAD"]));
+    let id = made["checkpoint_id"].as_str().unwrap();
+
+    let listed = bare(&project, &[&["session", "list"], &of[..]].concat());
+    assert_eq!(listed, json!([made]));
+    let pretty = project.ok(&[&["session", "list"], &of[..], &["--output", "pretty"]].concat());
+    assert!(pretty.contains("Planning complete") && serde_json::from_str::<Value>(&pretty).is_err());
+    let of_checkpoint = [&of[..], &["--checkpoint-id", id]].concat();
+    assert_eq!(bare(&project, &[&["session", "get"], &of_checkpoint[..]].concat()), made);
+
+    project.write("a.txt", "broken\n");
+    let dry =
+        project.ok(&[&["session", "rollback"], &of_checkpoint[..], &["--hard-reset", "--dry-run"]].concat());
+    assert!(dry.contains("write"), "{dry}");
+    let done = bare(&project, &[&["session", "rollback"], &of_checkpoint[..], &["--hard-reset"]].concat());
+    assert_eq!((&done["success"], &done["rollback_mode"]), (&json!(true), &json!("hard")));
+    assert_eq!(std::fs::read_to_string(project.folder.join("a.txt")).unwrap(), "two\n");
+    assert_eq!(bare(&project, &[&["session", "history"], &of[..]].concat()), json!([done]));
+
+    let summary = bare(&project, &[&["session", "summary"], &of[..]].concat());
+    assert_eq!(summary["checkpoints_by_type"], json!({"phase_complete": 1}));
+    assert_eq!(summary["checkpoints_used_for_rollback"], 1);
+    let validation = bare(&project, &["session", "validate"]);
+    assert_eq!((&validation["is_valid"], &validation["tests_passing"]), (&json!(true), &Value::Null));
+    let validation = bare(&project, &["session", "validate", "--test-command", "exit 1"]);
+    assert_eq!(validation["tests_passing"], false);
+
+    project.ok(&[&["session", "delete"], &of_checkpoint[..], &["--keep-tag"]].concat());
+    assert_eq!(git(&project, &["tag"]), format!("checkpoint-{id}"));
+    assert_eq!(bare(&project, &[&["session", "list"], &of[..]].concat()), json!([]));
+    let status = bare(&project, &[&["session", "status"], &of[..], &["--set", "completed"]].concat());
+    assert_eq!(
+        (&status["status"], &status["feature_request"]),
+        (&json!("completed"), &json!("Implement feature"))
+    );
+}
+
+#[test]
+fn a_session_that_nobody_started_begins_with_its_first_checkpoint() {
+    let project = repository();
+    let id = "8b5ad9c8-94b4-4a7f-90c5-17a4b6a0a001";
+    let create = [
+        "session",
+        "create",
+        "--session-id",
+        id,
+        "--description",
+        "d",
+        "--phase",
+        "implement",
+        "--no-commit",
+    ];
+    bare(&project, &create);
+    assert!(project.folder.join(format!(".flow/maestro/sessions/{id}/checkpoints.json")).is_file());
+    assert_eq!(git(&project, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn what_is_wrong_has_its_exit_code() {
+    let project = repository();
+    let list = |id: &str| project.run(&["session", "list", "--session-id", id]);
+    project.save("makes the store", &["--no-files"]);
+    assert_eq!(list("nobody").code, 3);
+    assert_eq!(list("../../etc").code, 2);
+    let create = |more: &[&str]| {
+        project.run(
+            &[&["session", "create", "--session-id", "s", "--description", "d", "--phase"], more].concat(),
+        )
+    };
+    assert_eq!(create(&["dreaming"]).code, 2);
+    assert_eq!(create(&["plan", "--checkpoint-type", "whim"]).code, 2);
+    let made: Value = serde_json::from_str(&create(&["plan"]).out).unwrap();
+    let id = made["checkpoint_id"].as_str().unwrap();
+    project.write("a.txt", "dirty\n");
+    let back = ["session", "rollback", "--session-id", "s", "--checkpoint-id", id];
+    let refused = project.run(&back);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(refused.err.contains("--hard-reset"), "{}", refused.err);
+    project.ok(&[&back[..], &["--keep-changes"]].concat());
+    assert_eq!(project.run(&["session", "get", "--session-id", "s", "--checkpoint-id", "none"]).code, 3);
+
+    git(&project, &["config", "--unset", "user.name"]);
+    git(&project, &["config", "--unset", "user.email"]);
+    git(&project, &["config", "user.useConfigOnly", "true"]);
+    let refused = create(&["plan"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("user.name"), "{}", refused.err);
+}
+
+#[test]
+fn the_rule_can_be_asked() {
+    let project = repository();
+    let ask = |more: &[&str]| bare(&project, &[&["session", "should-rollback"], more].concat());
+    assert_eq!(ask(&["--attempts", "3"])["should_rollback"], true);
+    assert_eq!(ask(&["--attempts", "1", "--category", "transient"])["should_rollback"], false);
+    let halfway = ["--category", "resource_exhausted", "--partial-progress"];
+    assert_eq!(ask(&halfway)["reason"], "a resource ran out halfway");
+}
+
+#[test]
+fn a_task_from_its_start_to_its_cleanup() {
+    let project = repository();
+    let save = |stage: &str, more: &[&str]| {
+        project.json(&[&["task", "save", "--task", "7", "--stage", stage, "-m", stage], more].concat())
+    };
+    save("start", &["--metadata", "{\"by\": \"ada\"}"]);
+    project.write("a.txt", "done\n");
+    let made = save("implementation", &[]);
+    assert_eq!(made["checkpoint"]["commit_hash"].as_str().unwrap(), git(&project, &["rev-parse", "HEAD"]));
+    assert_eq!(project.json(&["task", "latest", "--task", "7"])["checkpoint"], made["checkpoint"]);
+    let listed = project.json(&["task", "list"]);
+    assert_eq!(listed["checkpoints"][0]["metadata"], json!({"by": "ada"}));
+    project.ok(&["task", "note", "--task", "7", "half way"]);
+    project.ok(&["task", "rollback", "--task", "7", "--stage", "start", "--hard"]);
+    assert_eq!(std::fs::read_to_string(project.folder.join("a.txt")).unwrap(), "one\n");
+    let recovered =
+        project.json(&["task", "recover", "--task", "7", "--error", "validation", "--message", "red"]);
+    assert_eq!(recovered["checkpoint"]["stage"], "implementation");
+    assert_eq!(recovered["flags"]["is_started"], false);
+    let progress = project.ok(&["task", "progress", "--task", "7"]);
+    assert!(progress.contains("[Task 7] half way") && progress.contains("validation: red"), "{progress}");
+    assert_eq!(project.ok(&["task", "progress", "--lines", "1"]).lines().count(), 1);
+    let planned = project.json(&["task", "cleanup", "--max-per-task", "1", "--dry-run"]);
+    assert_eq!((planned["remove"].as_array().unwrap().len(), &planned["keep"]), (1, &json!(1)));
+    project.ok(&["task", "cleanup", "--max-per-task", "1"]);
+    assert_eq!(git(&project, &["tag"]), "checkpoint-t7-implementation");
+    assert_eq!(project.run(&["task", "rollback", "--task", "7", "--stage", "start"]).code, 3);
+    assert_eq!(project.run(&["task", "recover", "--task", "9", "--error", "other"]).code, 3);
+    assert_eq!(project.run(&["task", "save", "--task", "7", "--stage", "nowhere", "-m", "x"]).code, 2);
+    let log = project.ok(&["log", "--run", "task-7"]);
+    assert!(log.contains("implementation"), "{log}");
+}
+
+#[test]
+fn exports_come_back_in() {
+    let project = repository();
+    project.ok(&["session", "create", "--session-id", "s", "--description", "d", "--phase", "plan"]);
+    project.ok(&["task", "save", "--task", "1", "--stage", "start", "-m", "t"]);
+    project.ok(&["export", "--format", "maestro", "--to", "../out"]);
+    project.ok(&["export", "--format", "tasks", "--to", "../out"]);
+    let known = project.json(&["import", "../out", "--dry-run"]);
+    let items = known["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{known}");
+    assert!(items.iter().all(|item| item["known"] == true), "{known}");
+    assert_eq!(project.run(&["import", "a.txt"]).code, 3);
+    assert_eq!(project.run(&["import", ".", "--format", "dreams"]).code, 2);
+}

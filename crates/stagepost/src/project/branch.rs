@@ -1,0 +1,336 @@
+//! Acting as the user through git: a commit on the branch and annotated tags, with their hooks, identity and signing.
+//!
+//! What fails is told as what it is, and leaves index and branch as they were.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::SystemTime;
+
+use super::{GitPlace, Project};
+use crate::model::{ObjectId, RepoPath};
+use crate::snapshot::Operation;
+
+/// What went wrong when git acted as the user.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BranchError {
+    /// There is no git repository.
+    #[error("{} is not a git repository", root.display())]
+    NoRepository {
+        /// The folder.
+        root: PathBuf,
+    },
+    /// The repository is in the middle of something that a commit would end.
+    #[error("the repository is in the middle of a {operation}")]
+    InProgress {
+        /// What it is in the middle of.
+        operation: &'static str,
+    },
+    /// The index has conflicts.
+    #[error("the index has conflicts")]
+    Conflicts,
+    /// git does not know who the user is.
+    #[error("git does not know who commits: {message}")]
+    NoIdentity {
+        /// What git said.
+        message: String,
+    },
+    /// A hook refused.
+    #[error("the hook `{hook}` refused the commit: {message}")]
+    Hook {
+        /// The hook.
+        hook: &'static str,
+        /// What it said.
+        message: String,
+    },
+    /// The commit could not be signed.
+    #[error("the commit or tag could not be signed: {message}")]
+    Signing {
+        /// What git said.
+        message: String,
+    },
+    /// There was nothing to commit after all.
+    #[error("there is nothing to commit")]
+    NothingToCommit,
+    /// git refused for another reason.
+    #[error("git failed to {doing}: {message}")]
+    Failed {
+        /// What was attempted.
+        doing: &'static str,
+        /// What git said.
+        message: String,
+    },
+    /// git could not be started.
+    #[error("failed to start git to {doing}")]
+    Start {
+        /// What was attempted.
+        doing: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The index could not be read or put back.
+    #[error("failed to keep the index {}", path.display())]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Names what a repository is in the middle of.
+pub fn operation_name(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Merge => "merge",
+        Operation::Rebase => "rebase",
+        Operation::ApplyMailbox => "patch series (git am)",
+        Operation::CherryPick => "cherry-pick",
+        Operation::Revert => "revert",
+        Operation::Bisect => "bisection",
+    }
+}
+
+/// A commit and its branch are on disk when git ends.
+const DURABLE: [&str; 2] = ["-c", "core.fsync=committed"];
+
+/// git, acting as the user in the repository of a project.
+pub(super) struct UserGit<'a> {
+    project: &'a Project,
+    place: &'a GitPlace,
+}
+
+impl Project {
+    pub(super) fn user_git(&self) -> Result<UserGit<'_>, BranchError> {
+        let none = || BranchError::NoRepository { root: self.place.root.clone() };
+        Ok(UserGit { project: self, place: self.place.git.as_ref().ok_or_else(none)? })
+    }
+}
+
+impl UserGit<'_> {
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.project.context.git.as_user(&self.project.place.root);
+        command.args(args);
+        command
+    }
+
+    fn run(&self, doing: &'static str, mut command: Command, input: &[u8]) -> Result<Output, BranchError> {
+        let start = |source| BranchError::Start { doing, source };
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(start)?;
+        let mut stdin = child.stdin.take();
+        std::thread::scope(|scope| {
+            // git may end before it has read everything; its status says so better than a broken pipe.
+            scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(input)));
+            child.wait_with_output().map_err(start)
+        })
+    }
+
+    /// Stages what differs and commits it; on failure the index is as before. `paths` names what differs; without
+    /// them git looks itself.
+    pub(super) fn commit(&self, paths: Option<&[RepoPath]>, message: &str) -> Result<(), BranchError> {
+        let index = Kept::read(&self.place.dir.join("index"))?;
+        let done = self.stage(paths).and_then(|()| self.commit_staged(message));
+        if done.is_err() {
+            index.put_back()?;
+        }
+        done
+    }
+
+    fn stage(&self, paths: Option<&[RepoPath]>) -> Result<(), BranchError> {
+        let doing = "stage the files";
+        if let Some(paths) = paths {
+            let mut command = self.command(&["add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul"]);
+            command.env("GIT_LITERAL_PATHSPECS", "1");
+            let input: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+            if self.run(doing, command, &input)?.status.success() {
+                return Ok(());
+            }
+        }
+        let answer = self.run(doing, self.command(&["add", "-A"]), b"")?;
+        succeeded(doing, &answer)
+    }
+
+    fn commit_staged(&self, message: &str) -> Result<(), BranchError> {
+        let doing = "commit";
+        let args = [DURABLE[0], DURABLE[1], "commit", "--quiet", "--file=-"];
+        let answer = self.run(doing, self.command(&args), message.as_bytes())?;
+        if answer.status.success() { Ok(()) } else { Err(self.explain(doing, &answer)) }
+    }
+
+    /// Makes an annotated tag, in the place of an older one of that name if `replace` is set.
+    pub(super) fn tag(
+        &self,
+        name: &str,
+        commit: &ObjectId,
+        message: &str,
+        replace: bool,
+    ) -> Result<(), BranchError> {
+        let doing = "tag the checkpoint";
+        // Not synced: the record says where a tag belongs, and what it names is kept by a ref of our own.
+        let mut args = vec!["tag", "--annotate", "--file=-"];
+        args.extend(replace.then_some("--force"));
+        args.extend([name, commit.as_str()]);
+        let answer = self.run(doing, self.command(&args), message.as_bytes())?;
+        if answer.status.success() { Ok(()) } else { Err(self.explain(doing, &answer)) }
+    }
+
+    /// Deletes tags; those that are not there are deleted already.
+    pub(super) fn delete_tags(&self, names: &[String]) -> Result<(), BranchError> {
+        if names.is_empty() {
+            return Ok(());
+        }
+        let doing = "delete tags";
+        let lines: String = names.iter().map(|name| format!("delete refs/tags/{name}\0\0")).collect();
+        let answer = self.run(doing, self.command(&["update-ref", "-z", "--stdin"]), lines.as_bytes())?;
+        succeeded(doing, &answer)
+    }
+
+    /// Lists tags that start with `prefix`: name, commit, time in seconds, and the first lines of the message.
+    pub(super) fn tags(&self, prefix: &str) -> Result<Vec<Tag>, BranchError> {
+        let doing = "list tags";
+        let format = "--format=%(refname:strip=2)%00%(objectname)%00%(*objectname)%00\
+                      %(creatordate:unix)%00%(contents:subject)%00%(contents:body)%01";
+        let pattern = format!("refs/tags/{prefix}*");
+        let answer = self.run(doing, self.command(&["for-each-ref", format, &pattern]), b"")?;
+        succeeded(doing, &answer)?;
+        let text = String::from_utf8_lossy(&answer.stdout);
+        Ok(text.split('\u{1}').filter_map(Tag::parse).collect())
+    }
+
+    /// Returns the whole name of a commit that is there.
+    pub(super) fn find_commit(&self, name: &str) -> Result<Option<ObjectId>, BranchError> {
+        let wanted = format!("{name}^{{commit}}");
+        let args = ["rev-parse", "--quiet", "--verify", "--end-of-options", &wanted];
+        let answer = self.run("find a commit", self.command(&args), b"")?;
+        Ok(String::from_utf8_lossy(&answer.stdout).trim().parse().ok())
+    }
+
+    /// Runs a subcommand that only reads and returns what it prints.
+    pub(super) fn ask(&self, doing: &'static str, args: &[&str]) -> Result<String, BranchError> {
+        let mut command = self.command(args);
+        command.env("GIT_OPTIONAL_LOCKS", "0");
+        let answer = self.run(doing, command, b"")?;
+        succeeded(doing, &answer)?;
+        Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
+    }
+
+    /// Finds out why git refused, by asking it rather than by reading its words, which depend on the language.
+    fn explain(&self, doing: &'static str, answer: &Output) -> BranchError {
+        let message = said(answer);
+        let silent = |args: &[&str]| self.run(doing, self.command(args), b"").map(|answer| answer.status);
+        let fails = |args: &[&str]| silent(args).is_ok_and(|status| !status.success());
+        if fails(&["var", "GIT_COMMITTER_IDENT"]) || fails(&["var", "GIT_AUTHOR_IDENT"]) {
+            return BranchError::NoIdentity { message };
+        }
+        if message.contains("gpg") || message.contains("sign the data") || message.contains("ssh-keygen") {
+            return BranchError::Signing { message };
+        }
+        if doing == "commit" {
+            if silent(&["diff", "--cached", "--quiet"]).is_ok_and(|status| status.success()) {
+                return BranchError::NothingToCommit;
+            }
+            if let Some(hook) = self.hook() {
+                return BranchError::Hook { hook, message };
+            }
+        }
+        BranchError::Failed { doing, message }
+    }
+
+    /// The first hook that could have refused a commit.
+    fn hook(&self) -> Option<&'static str> {
+        let folder = self.ask("find hooks", &["rev-parse", "--git-path", "hooks"]).ok()?;
+        let folder = self.project.place.root.join(folder.trim_end_matches('\n'));
+        let runs = |name: &&str| {
+            let found = fs::metadata(folder.join(name));
+            found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+        };
+        ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction"].into_iter().find(runs)
+    }
+}
+
+/// An annotated or plain tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tag {
+    pub(super) name: String,
+    pub(super) commit: ObjectId,
+    pub(super) seconds: i64,
+    pub(super) message: String,
+}
+
+impl Tag {
+    fn parse(line: &str) -> Option<Self> {
+        let mut fields = line.trim_start_matches('\n').split('\0');
+        let mut next = || fields.next();
+        let (name, own, peeled, seconds) = (next()?, next()?, next()?, next()?);
+        let (subject, body) = (next()?, next().unwrap_or_default());
+        let commit = if peeled.is_empty() { own } else { peeled };
+        let message = [subject, body.trim_end()].join("\n\n").trim_end().to_owned();
+        Some(Self {
+            name: name.to_owned(),
+            commit: commit.parse().ok()?,
+            seconds: seconds.parse().unwrap_or(0),
+            message,
+        })
+    }
+}
+
+/// The index as it was before something was staged.
+struct Kept {
+    path: PathBuf,
+    found: Option<(Vec<u8>, SystemTime)>,
+}
+
+impl Kept {
+    fn read(path: &Path) -> Result<Self, BranchError> {
+        let read = || io::Result::Ok((fs::read(path)?, fs::metadata(path)?.modified()?));
+        let found = match read() {
+            Ok(found) => Some(found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(source) => return Err(BranchError::Index { path: path.to_owned(), source }),
+        };
+        Ok(Self { path: path.to_owned(), found })
+    }
+
+    /// Puts the index back by git's own protocol: a lock that becomes the file. Its time goes back too: git takes
+    /// an entry for clean without reading the file if the index is newer than the file.
+    fn put_back(self) -> Result<(), BranchError> {
+        let write =
+            || {
+                let lock = self.path.with_extension("lock");
+                let mut file = fs::File::options().write(true).create_new(true).open(&lock)?;
+                match &self.found {
+                    Some((bytes, modified)) => {
+                        file.write_all(bytes)?;
+                        file.set_modified(*modified)?;
+                        fs::rename(&lock, &self.path)
+                    }
+                    None => {
+                        let removed = fs::remove_file(&self.path);
+                        fs::remove_file(&lock)?;
+                        removed.or_else(|error| {
+                            if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
+                        })
+                    }
+                }
+            };
+        write().map_err(|source| BranchError::Index { path: self.path.clone(), source })
+    }
+}
+
+fn succeeded(doing: &'static str, answer: &Output) -> Result<(), BranchError> {
+    if answer.status.success() {
+        return Ok(());
+    }
+    Err(BranchError::Failed { doing, message: said(answer) })
+}
+
+/// What git and its hooks said, in one line.
+fn said(answer: &Output) -> String {
+    let text = [&answer.stderr[..], &answer.stdout[..]].concat();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    if lines.is_empty() { answer.status.to_string() } else { lines.join(" / ") }
+}

@@ -1,0 +1,263 @@
+//! Taking in what other systems kept: decided first, done second, and never twice.
+//!
+//! Source files are only read. What is broken is taken in and flagged. Every original is kept as an artifact.
+
+mod maestro;
+mod tasks;
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::branch::Tag;
+use super::{Error, Files, Project};
+use crate::formats::Format;
+use crate::model::{
+    Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, MediaType, ObjectId,
+    Parent, Run, Timestamp, Topic,
+};
+use crate::snapshot::Adopt;
+use crate::store::blob::Cut;
+use crate::store::{Batch, EventQuery, Expect, NewEntry};
+
+/// What an import would take in. Carrying it out does exactly this.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ImportPlan {
+    /// What was found, in the order of its files.
+    pub items: Vec<ImportItem>,
+    /// Files that could not be read at all.
+    pub unreadable: Vec<Unreadable>,
+    #[serde(skip)]
+    events: Vec<Event>,
+}
+
+/// A checkpoint that another system kept.
+#[derive(Debug, Clone, Serialize)]
+pub struct ImportItem {
+    /// The format it is in.
+    pub format: &'static str,
+    /// Its id there.
+    pub id: String,
+    /// The run it will belong to.
+    pub run: String,
+    /// What it is, in words.
+    pub description: String,
+    /// Whether it is in the store already.
+    pub known: bool,
+    /// Whether it can be trusted as it is: `ok`, or what was found.
+    pub integrity: String,
+    /// Where its commit was found: `recorded`, `resolved-from-tag`, `resolved-from-text` or `missing`.
+    pub commit: String,
+    /// What else was noticed.
+    pub findings: Vec<String>,
+    #[serde(skip)]
+    found: Candidate,
+}
+
+/// A file that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
+}
+
+/// Everything of a checkpoint that is needed to make it ours.
+#[derive(Debug, Clone)]
+struct Candidate {
+    key: String,
+    run: Run,
+    kind: Kind,
+    at: Timestamp,
+    mark: Mark,
+    metadata: Map<String, Value>,
+    imported: Imported,
+    original: Vec<u8>,
+    source: Option<Vec<u8>>,
+}
+
+impl ImportItem {
+    fn new(format: Format, description: String, found: Candidate) -> Self {
+        let Imported { id, integrity, commit, findings, .. } = found.imported.clone();
+        let run = found.run.id.to_string();
+        Self {
+            format: format.as_str(),
+            id,
+            run,
+            description,
+            known: false,
+            integrity,
+            commit,
+            findings,
+            found,
+        }
+    }
+}
+
+/// Where a commit was found, and what to say about it.
+struct Resolved {
+    commit: Option<ObjectId>,
+    how: &'static str,
+}
+
+impl Project {
+    /// Decides what an import of a file or folder would take in. Without a format, each file is looked at.
+    pub fn plan_import(&self, path: &Path, format: Option<Format>) -> Result<ImportPlan, Error> {
+        let mut plan = ImportPlan::default();
+        let wanted = |one: Format| format.is_none_or(|format| format == one);
+        let tags = self.user_git().and_then(|git| git.tags("checkpoint-")).unwrap_or_default();
+        if wanted(Format::Maestro) {
+            for file in maestro::logs(path, format.is_some()) {
+                self.plan_log(&file, &tags, &mut plan)?;
+            }
+        }
+        if wanted(Format::Tasks) {
+            self.plan_tasks(path, format.is_some(), &tags, &mut plan)?;
+        }
+        if plan.items.is_empty() && plan.unreadable.is_empty() {
+            return Err(Error::NothingToImport { path: path.to_owned() });
+        }
+        self.recognise(&mut plan)?;
+        Ok(plan)
+    }
+
+    /// Finds out what is in the store already.
+    fn recognise(&self, plan: &mut ImportPlan) -> Result<(), Error> {
+        let events = self.store.events(&EventQuery::all(Topic::Import))?;
+        let known: HashSet<String> = events.into_iter().map(|(_, event)| event.key).collect();
+        for item in &mut plan.items {
+            let own = item.id.parse::<CheckpointId>().ok();
+            let own = own.map(|id| self.store.checkpoint(&id)).transpose()?.flatten().is_some();
+            item.known = own || known.contains(&item.found.key) || self.is_own_stage(&item.found)?;
+        }
+        plan.events.retain(|event| !known.contains(&event.key));
+        Ok(())
+    }
+
+    /// Takes in what a plan lists; returns how many checkpoints are new.
+    pub fn apply_import(&self, plan: &ImportPlan) -> Result<usize, Error> {
+        let _held = self.store.hold()?;
+        let new: Vec<_> = plan.items.iter().filter(|item| !item.known).collect();
+        let (mut batch, mut adopted) = (Batch::default(), Vec::new());
+        for item in &new {
+            let taken = self.take(item, &mut batch, &mut adopted);
+            if let Err(error) = taken {
+                let _ = self.snapshots().map(|snapshots| snapshots.release(&adopted));
+                return Err(error);
+            }
+        }
+        batch.entries.extend(plan.events.iter().cloned().map(NewEntry::Event));
+        if batch.entries.is_empty() {
+            return Ok(0);
+        }
+        if let Err(error) = self.store.write(batch) {
+            // Nothing refers to the snapshots; if letting them go fails too, gc will find them.
+            let _ = self.snapshots().map(|snapshots| snapshots.release(&adopted));
+            return Err(error.into());
+        }
+        Ok(new.len())
+    }
+
+    fn take(
+        &self,
+        item: &ImportItem,
+        batch: &mut Batch,
+        adopted: &mut Vec<CheckpointId>,
+    ) -> Result<(), Error> {
+        let found = &item.found;
+        let id = match item.id.parse::<CheckpointId>() {
+            Ok(id) if !adopted.contains(&id) => id,
+            _ => self.context.ids.checkpoint(self.context.clock.now()),
+        };
+        let mut content = Content::new(found.kind.clone());
+        content.description = item.description.clone();
+        content.metadata = found.metadata.clone();
+        found.mark.put(&mut content.metadata);
+        found.imported.put(&mut content.metadata);
+        content.artifacts = self.keep_originals(found, batch)?;
+        if let Some(commit) =
+            found.mark.commit.clone().filter(|_| self.snapshots().is_ok_and(|s| s.shares_objects()))
+        {
+            let adopt = Adopt { head: commit, branch: None, tree: None, total: None, replaces: None };
+            let options = self.capture_options(&Files::default(), &item.description, found.at);
+            content.snapshot = Some(self.snapshots()?.adopt(&id, &adopt, &options)?);
+        }
+        adopted.push(id);
+        let run = found.run.id.clone();
+        let body = json!({"checkpoint": id, "who": self.context.who});
+        let at = self.context.clock.now();
+        batch.expect.push(Expect::LatestEvent(Topic::Import, found.key.clone(), 0));
+        batch.entries.extend([
+            NewEntry::Run(found.run.clone()),
+            NewEntry::Checkpoint(Draft { id, run, parent: Parent::Head, created_at: found.at, content }),
+            NewEntry::Event(Event { topic: Topic::Import, key: found.key.clone(), at, body }),
+        ]);
+        Ok(())
+    }
+
+    fn keep_originals(&self, found: &Candidate, batch: &mut Batch) -> Result<Vec<Artifact>, Error> {
+        let source = found.source.iter().map(|bytes| ("source", bytes));
+        let mut artifacts = Vec::new();
+        for (name, bytes) in [("original", &found.original)].into_iter().chain(source) {
+            let payload = self.store.prepare(bytes.clone(), Cut::Json, None);
+            let (name, blob) = (ArtifactName::new(name)?, payload.blob());
+            artifacts.push(Artifact { name, media: MediaType::json(), blob });
+            batch.payloads.push(payload);
+        }
+        Ok(artifacts)
+    }
+
+    /// Looks for a commit: as it was recorded, then where the tag points, then in the text.
+    fn resolve_commit(
+        &self,
+        recorded: &str,
+        text: Option<&str>,
+        tag: Option<&Tag>,
+    ) -> Result<Resolved, Error> {
+        let git = self.user_git().ok();
+        let find = |name: &str| -> Result<Option<ObjectId>, Error> {
+            match &git {
+                Some(git) => Ok(git.find_commit(name)?),
+                None => Ok(None),
+            }
+        };
+        let is_name = (7..=64).contains(&recorded.len()) && recorded.bytes().all(|b| b.is_ascii_hexdigit());
+        if is_name && tag.is_some_and(|tag| tag.commit.as_str() == recorded) {
+            return Ok(Resolved { commit: tag.map(|tag| tag.commit.clone()), how: "recorded" });
+        }
+        if let Some(commit) = if is_name { find(recorded)? } else { None } {
+            return Ok(Resolved { commit: Some(commit), how: "recorded" });
+        }
+        if let Some(tag) = tag {
+            return Ok(Resolved { commit: Some(tag.commit.clone()), how: "resolved-from-tag" });
+        }
+        if let Some(commit) = text.map(find).transpose()?.flatten() {
+            return Ok(Resolved { commit: Some(commit), how: "resolved-from-text" });
+        }
+        Ok(Resolved { commit: None, how: "missing" })
+    }
+}
+
+/// What the way a commit was found says about the record.
+fn integrity(how: &str) -> String {
+    match how {
+        "recorded" => "ok",
+        "missing" => "unverifiable",
+        _ => "mismatch(commit)",
+    }
+    .to_owned()
+}
+
+fn read(path: &Path, plan: &mut ImportPlan) -> Option<Vec<u8>> {
+    match fs::read(path) {
+        Ok(bytes) => Some(bytes),
+        Err(error) => {
+            plan.unreadable.push(Unreadable { path: path.to_owned(), why: error.to_string() });
+            None
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Finding and reading the logs of sessions.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::{Candidate, ImportItem, ImportPlan, Unreadable, integrity, read};
+use crate::formats::maestro::{self, Entry, Operation};
+use crate::formats::{Format, parse_time};
+use crate::model::{Event, Imported, Kind, Mark, Phase, Reason, Run, RunId, RunKind, Timestamp, Topic};
+use crate::project::branch::Tag;
+use crate::project::{Error, Project};
+
+/// Lists the logs at a path: the file itself, or those in a folder of one session, of sessions, or of a project.
+pub(super) fn logs(path: &Path, forced: bool) -> Vec<PathBuf> {
+    if path.is_file() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let is_log = forced || fs::read(path).is_ok_and(|bytes| maestro::is_log(&name, &bytes));
+        // A log that was cut off while it was written is still called what a log is called.
+        return if is_log || name == maestro::CHECKPOINTS { vec![path.to_owned()] } else { Vec::new() };
+    }
+    let inside = |folder: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+        entries.map(|entry| entry.path()).collect()
+    };
+    let mut found = vec![path.join(maestro::CHECKPOINTS)];
+    found.extend(inside(path).into_iter().map(|folder| folder.join(maestro::CHECKPOINTS)));
+    found.extend(inside(&path.join(maestro::SESSIONS)).into_iter().map(|one| one.join(maestro::CHECKPOINTS)));
+    let older = inside(&path.join(maestro::OLDER)).into_iter();
+    found.extend(older.filter(|file| file.extension().is_some_and(|extension| extension == "json")));
+    found.retain(|file| file.is_file());
+    found.sort();
+    found.dedup();
+    found
+}
+
+impl Project {
+    pub(super) fn plan_log(&self, file: &Path, tags: &[Tag], plan: &mut ImportPlan) -> Result<(), Error> {
+        let Some(bytes) = read(file, plan) else { return Ok(()) };
+        let log: Value = match serde_json::from_slice(&bytes) {
+            Ok(log) => log,
+            Err(error) => {
+                plan.unreadable.push(Unreadable { path: file.to_owned(), why: error.to_string() });
+                return Ok(());
+            }
+        };
+        let run = self.run_of(file, &log);
+        let mut seen: Vec<String> = Vec::new();
+        for value in log["checkpoints"].as_array().into_iter().flatten() {
+            let Some(entry) = Entry::read(value) else { continue };
+            let mut item = self.plan_entry(&run, entry, value, tags, &bytes)?;
+            // Ids made from seconds collide; the second of a kind is told apart by its number.
+            let same = seen.iter().filter(|id| **id == item.id).count();
+            seen.push(item.id.clone());
+            if same > 0 {
+                item.found.key.push_str(&format!("#{}", same + 1));
+                item.findings.push("its id is not unique".to_owned());
+            }
+            plan.items.push(item);
+        }
+        self.plan_history(file, &run, plan);
+        Ok(())
+    }
+
+    fn run_of(&self, file: &Path, log: &Value) -> Run {
+        let now = self.context.clock.now();
+        let folder = file.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        let named = log["session_id"].as_str().unwrap_or(&folder);
+        let safe: String =
+            named.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
+        let id = RunId::new(named).or_else(|_| RunId::new(format!("session-{safe}")));
+        let id = id.unwrap_or_else(|_| RunId::new("imported-session").expect("a run id"));
+        let started = log["generated_at"].as_str().and_then(parse_time).map_or(now, |(time, _)| time);
+        let mut run = Run::new(id, RunKind::Session, started);
+        let metadata = fs::read(file.with_file_name(maestro::METADATA)).ok();
+        let metadata = metadata.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
+        if let Some(about) = metadata {
+            run.description = about["feature_request"].as_str().unwrap_or_default().to_owned();
+            for key in ["git_context", "prd_reference"] {
+                run.metadata.insert(key.to_owned(), about[key].clone());
+            }
+        }
+        run
+    }
+
+    fn plan_entry(
+        &self,
+        run: &Run,
+        entry: Entry,
+        value: &Value,
+        tags: &[Tag],
+        source: &[u8],
+    ) -> Result<ImportItem, Error> {
+        let own = maestro::tag(&entry.checkpoint_id);
+        let tag = tags.iter().find(|tag| tag.name == own);
+        let tag = tag.or_else(|| tags.iter().find(|tag| entry.tags.contains(&tag.name)));
+        let resolved = self.resolve_commit(&entry.commit_sha, entry.commit_in_text(), tag)?;
+        let mut findings = Vec::new();
+        let at = self.time_of(&entry.timestamp, &mut findings);
+        let kind =
+            Kind::Phase { phase: phase_of(&entry, &mut findings), reason: reason_of(&entry, &mut findings) };
+        let mut metadata = Map::new();
+        entry.state_snapshot.iter().for_each(|state| state.put(&mut metadata));
+        if let Some(operation) = entry.operation_context.clone() {
+            metadata.insert(maestro::OPERATION.to_owned(), operation);
+        }
+        let imported = Imported {
+            format: Format::Maestro.to_string(),
+            id: entry.checkpoint_id.clone(),
+            integrity: integrity(resolved.how),
+            commit: resolved.how.to_owned(),
+            tz_assumed: at.1,
+            findings,
+            extra: entry.extra,
+        };
+        let tag = tag.map(|tag| tag.name.clone()).or_else(|| entry.tags.first().cloned());
+        let found = Candidate {
+            key: format!("maestro:{}:{}", run.id, entry.checkpoint_id),
+            run: run.clone(),
+            kind,
+            at: at.0,
+            mark: Mark { commit: resolved.commit, tag, message: entry.commit_message },
+            metadata,
+            imported,
+            original: serde_json::to_vec(value).unwrap_or_default(),
+            source: Some(source.to_vec()),
+        };
+        Ok(ImportItem::new(Format::Maestro, entry.description, found))
+    }
+
+    /// Reads a time; one that cannot be read is flagged and becomes the time of the import.
+    pub(super) fn time_of(&self, text: &str, findings: &mut Vec<String>) -> (Timestamp, bool) {
+        parse_time(text).unwrap_or_else(|| {
+            findings.push(format!("its time `{}` cannot be read", text.escape_debug()));
+            (self.context.clock.now(), false)
+        })
+    }
+
+    /// The rollbacks of a session, taken in once each.
+    fn plan_history(&self, file: &Path, run: &Run, plan: &mut ImportPlan) {
+        let Ok(bytes) = fs::read(file.with_file_name(maestro::HISTORY)) else { return };
+        let Ok(history) = serde_json::from_slice::<Value>(&bytes) else { return };
+        let now = self.context.clock.now();
+        let operations = history["rollback_operations"].as_array().into_iter().flatten();
+        for rollback in operations.filter_map(|operation| Operation::read(operation, now)) {
+            if self.knows_rollback(run, &rollback.id) {
+                continue;
+            }
+            let body = json!({"type": "rollback_ended", "rollback": rollback});
+            plan.events.push(Event { topic: Topic::Run, key: run.id.to_string(), at: rollback.at, body });
+        }
+    }
+
+    fn knows_rollback(&self, run: &Run, id: &str) -> bool {
+        let query = crate::store::EventQuery { topic: Topic::Run, key: Some(run.id.to_string()), last: None };
+        let events = self.store.events(&query).unwrap_or_default();
+        events.iter().any(|(_, event)| event.body["rollback"]["id"] == id)
+    }
+}
+
+fn phase_of(entry: &Entry, findings: &mut Vec<String>) -> Phase {
+    entry.phase.parse().unwrap_or_else(|_| {
+        findings.push(format!("its phase `{}` is unknown", entry.phase.escape_debug()));
+        Phase::Implement
+    })
+}
+
+fn reason_of(entry: &Entry, findings: &mut Vec<String>) -> Reason {
+    entry.checkpoint_type.parse().unwrap_or_else(|_| {
+        findings.push(format!("its type `{}` is unknown", entry.checkpoint_type.escape_debug()));
+        Reason::Manual
+    })
+}

@@ -1,0 +1,191 @@
+//! Checkpoints that the user's repository knows too: a commit on the branch, or a snapshot beside it, and a tag.
+
+use super::branch::operation_name;
+use super::{BranchError, Error, Project, Save};
+use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot};
+use crate::snapshot::{Adopt, Capture, Operation};
+
+/// How the user's repository gets to know a checkpoint.
+#[derive(Debug, Clone)]
+pub struct Marking {
+    /// The id that the checkpoint will have.
+    pub id: CheckpointId,
+    /// The message of a commit on the branch; without one, the files are captured beside it.
+    pub commit: Option<String>,
+    /// The tag.
+    pub tag: String,
+    /// The message of the tag.
+    pub tag_message: String,
+    /// Whether the tag may take the place of an older one.
+    pub replace: bool,
+}
+
+/// Files that were captured and are not in a record yet.
+struct Captured {
+    snapshot: Snapshot,
+    /// Whether the checkpoint's ref is there.
+    named: bool,
+    options: Capture,
+}
+
+impl Project {
+    /// Returns an id for a checkpoint that is about to be made.
+    pub fn new_id(&self) -> CheckpointId {
+        self.context.ids.checkpoint(self.context.clock.now())
+    }
+
+    /// Makes a checkpoint of the files, with a commit on the branch if `marking` says so and there is something to
+    /// commit, and tags it. If anything fails, there is neither tag nor record.
+    pub fn save_marked(&self, mut save: Save, marking: &Marking) -> Result<Checkpoint, Error> {
+        let git = self.user_git()?;
+        let operation = self.snapshots()?.state_of_repository()?.operation;
+        let operation = operation.filter(|operation| *operation != Operation::Bisect).map(operation_name);
+        if let (Some(operation), Some(_)) = (operation, &marking.commit) {
+            return Err(BranchError::InProgress { operation }.into());
+        }
+        // From here until the record is written nothing refers to the snapshot; gc must not take it for an orphan.
+        let _held = self.store.hold()?;
+        let now = self.context.clock.now();
+        let files = save.files.take().unwrap_or_default();
+        let options = self.capture_options(&files, &save.description, now);
+        let (captured, named) = self.snapshots()?.prepare(&marking.id, &options)?;
+        let held = self.commit_and_tag(Captured { snapshot: captured, named, options }, marking);
+        let (snapshot, mark) = match held {
+            Ok(held) => held,
+            Err(error) => {
+                // Nothing refers to the snapshot; if letting it go fails too, gc will find it.
+                let _ = self.snapshots().map(|snapshots| snapshots.release(&[marking.id]));
+                return Err(error);
+            }
+        };
+        mark.put(&mut save.metadata);
+        let saved = self.append(save, marking.id, now, Some(snapshot));
+        if saved.is_err() {
+            // The record is what counts; a tag without one would only mislead.
+            let _ = git.delete_tags(mark.tag.as_slice());
+        }
+        saved
+    }
+
+    fn commit_and_tag(&self, captured: Captured, marking: &Marking) -> Result<(Snapshot, Mark), Error> {
+        if captured.snapshot.index_tree.is_none() {
+            return Err(BranchError::Conflicts.into());
+        }
+        let clean = is_clean(&captured.snapshot);
+        let wanted = marking.commit.as_ref().filter(|_| !clean && has_something(&captured.snapshot));
+        let snapshot = match wanted {
+            Some(message) => self.commit_captured(captured, message, &marking.id)?,
+            None => {
+                if !captured.named {
+                    self.snapshots()?.name(&marking.id, &captured.snapshot)?;
+                }
+                captured.snapshot
+            }
+        };
+        let committed = wanted.is_some();
+        let head = snapshot.head.clone().filter(|_| clean || committed);
+        let shared = self.snapshots()?.shares_objects();
+        let commit = head.or_else(|| shared.then(|| snapshot.commit.clone()));
+        let tag = match &commit {
+            Some(commit) => {
+                let message = some_text(&marking.tag_message);
+                self.user_git()?.tag(&marking.tag, commit, message, marking.replace)?;
+                Some(marking.tag.clone())
+            }
+            None => None,
+        };
+        Ok((snapshot, Mark { commit, tag, message: wanted.cloned() }))
+    }
+
+    /// Commits what was captured. The tree of the new commit is known, so the files need not be looked at again
+    /// unless a hook changed something.
+    fn commit_captured(
+        &self,
+        captured: Captured,
+        message: &str,
+        id: &CheckpointId,
+    ) -> Result<Snapshot, Error> {
+        let Captured { snapshot: captured, named, options } = captured;
+        let paths = self.staged_by(&captured)?;
+        let whole = captured.skipped.is_empty().then_some(paths.as_slice());
+        self.user_git()?.commit(whole, message)?;
+        let snapshots = self.snapshots()?;
+        let state = snapshots.state_of_repository()?;
+        let Some(head) = state.head else { return Err(BranchError::NothingToCommit.into()) };
+        if snapshots.shares_objects() && captured.skipped.is_empty() && self.holds_all(&head, &captured)? {
+            let adopt = Adopt {
+                head,
+                branch: state.branch,
+                tree: Some(captured.tree),
+                total: Some(captured.files.total),
+                replaces: named.then_some(captured.commit),
+            };
+            return Ok(snapshots.adopt(id, &adopt, &options)?);
+        }
+        if named {
+            snapshots.release(&[*id])?;
+        }
+        Ok(snapshots.capture(id, &options)?)
+    }
+
+    /// What `git add -A` would change in the index.
+    fn staged_by(&self, captured: &Snapshot) -> Result<Vec<RepoPath>, Error> {
+        let snapshots = self.snapshots()?;
+        let changes = snapshots.objects().diff_trees(captured.index_tree.as_ref(), Some(&captured.tree))?;
+        let paths = changes.into_iter().map(|change| change.path);
+        Ok(paths.filter(|path| !snapshots.is_own_record(path)).collect())
+    }
+
+    /// Says whether a commit holds exactly what was captured.
+    fn holds_all(&self, commit: &ObjectId, captured: &Snapshot) -> Result<bool, Error> {
+        let snapshots = self.snapshots()?;
+        let tree = snapshots.objects().commit(commit)?.tree;
+        if tree == captured.tree {
+            return Ok(true);
+        }
+        let changes = snapshots.objects().diff_trees(Some(&tree), Some(&captured.tree))?;
+        Ok(changes.iter().all(|change| snapshots.is_own_record(&change.path)))
+    }
+
+    /// Puts tags back where records say they are: a save that was cut off or failed may have moved them. Tags that
+    /// are right stay as they are.
+    pub fn mend_tags(&self, prefix: &str, checkpoints: &[&Checkpoint]) -> Result<(), Error> {
+        let git = self.user_git()?;
+        let tags = git.tags(prefix)?;
+        for checkpoint in checkpoints {
+            let Mark { commit: Some(commit), tag: Some(name), .. } = Mark::of(checkpoint) else { continue };
+            if !tags.iter().any(|tag| tag.name == name && tag.commit == commit) {
+                git.tag(&name, &commit, some_text(&checkpoint.content.description), true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes tags as the user would.
+    pub fn delete_tags(&self, names: &[String]) -> Result<(), Error> {
+        Ok(self.user_git()?.delete_tags(names)?)
+    }
+
+    /// Returns what `git status --porcelain` prints.
+    pub fn git_status(&self) -> Result<String, Error> {
+        Ok(self.user_git()?.ask("look at the status", &["status", "--porcelain"])?)
+    }
+}
+
+/// Says whether the files are those of HEAD.
+fn is_clean(captured: &Snapshot) -> bool {
+    let files = &captured.files;
+    captured.head.is_some()
+        && captured.skipped.is_empty()
+        && files.added + files.modified + files.deleted == 0
+}
+
+/// Before the first commit a folder without files has nothing that could be committed.
+fn has_something(captured: &Snapshot) -> bool {
+    captured.head.is_some() || captured.files.total > 0
+}
+
+/// git refuses a tag whose message is white space only.
+fn some_text(message: &str) -> &str {
+    if message.trim().is_empty() { "checkpoint" } else { message }
+}

@@ -1,0 +1,217 @@
+//! Views: files in other systems' formats, derived from the store, never the truth.
+//!
+//! A view is replaced as a whole. Before the record changes that it is derived from, a mark says that it is out of
+//! date; whoever finds the mark later brings it up to date. Views are in no snapshot, ignored by git, and never
+//! rolled back.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Error, Project};
+use crate::formats::maestro;
+use crate::model::RepoPath;
+use crate::snapshot::Lock;
+
+/// A file in another system's format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View {
+    /// Where it is, relative to the project.
+    pub path: String,
+    /// What is in it.
+    pub bytes: Vec<u8>,
+}
+
+/// The first line of our part of `info/exclude`.
+const OURS: &str = "# stagepost: views of its store";
+
+impl Project {
+    /// Says that a view is about to be out of date.
+    pub fn begin_view(&self, key: &str) -> Result<(), Error> {
+        let folder = self.pending_folder();
+        let path = folder.join(key);
+        let made = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, b""));
+        made.map_err(|source| Error::File { doing: "make", path, source })
+    }
+
+    /// Lists the views that are out of date because something was cut off.
+    pub fn stale_views(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.pending_folder()).into_iter().flatten().filter_map(Result::ok);
+        let mut keys: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        keys.sort();
+        keys
+    }
+
+    /// Brings a view up to date: `derive` runs while no other process writes views, so the newest state wins.
+    pub fn publish<E: From<Error>>(
+        &self,
+        key: &str,
+        derive: impl FnOnce() -> Result<Vec<View>, E>,
+    ) -> Result<(), E> {
+        let lock = Lock::take(&self.place.store.join("views.lock"), self.settings.busy_timeout);
+        let _lock = lock.map_err(Error::from)?;
+        for view in derive()? {
+            self.write_view(&view)?;
+        }
+        match fs::remove_file(self.pending_folder().join(key)) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                let path = self.pending_folder().join(key);
+                Err(Error::File { doing: "remove", path, source }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Says what snapshots leave out: the views that were ever written here.
+    pub(super) fn own_records(&self) -> Vec<RepoPath> {
+        let known = fs::read_to_string(self.known_views()).unwrap_or_default();
+        let covered: BTreeSet<&str> = known.lines().map(cover).collect();
+        covered.into_iter().map(RepoPath::from).collect()
+    }
+
+    fn write_view(&self, view: &View) -> Result<(), Error> {
+        let path = self.place.root.join(&view.path);
+        self.refuse_links(&view.path)?;
+        self.claim_view(&view.path)?;
+        replace(&path, &view.bytes)
+    }
+
+    /// Makes the place of a view ours: what someone else wrote there is kept in the store's folder, git ignores it
+    /// from now on, and no snapshot holds it.
+    pub fn claim_view(&self, path: &str) -> Result<(), Error> {
+        if self.is_new_view(path)? {
+            self.set_aside(path)?;
+            self.ignore_view(path)?;
+            self.know_view(path)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a file that someone else wrote where a view will be.
+    fn set_aside(&self, path: &str) -> Result<(), Error> {
+        let from = self.place.root.join(path);
+        if !fs::symlink_metadata(&from).is_ok_and(|found| found.is_file()) {
+            return Ok(());
+        }
+        let folder = self.place.store.join("views.original");
+        let name = path.replace('/', "-");
+        let mut places = (1..).map(|number| folder.join(format!("{name}.{number}")));
+        let free = places.find(|place| fs::symlink_metadata(place).is_err()).expect("some number is free");
+        let copied = fs::create_dir_all(&folder).and_then(|()| fs::copy(&from, &free));
+        copied.map(drop).map_err(|source| Error::File { doing: "set aside", path: from, source })
+    }
+
+    /// Says that nothing changed that a view is derived from.
+    pub fn leave_view(&self, key: &str) {
+        // If this fails, the view is derived once more for nothing.
+        let _ = fs::remove_file(self.pending_folder().join(key));
+    }
+
+    /// No folder on the way may be a link: it could lead out of the project.
+    fn refuse_links(&self, path: &str) -> Result<(), Error> {
+        let mut folder = self.place.root.clone();
+        for part in Path::new(path).components() {
+            folder.push(part);
+            let is_link = fs::symlink_metadata(&folder).is_ok_and(|found| found.file_type().is_symlink());
+            if is_link {
+                let source = io::Error::other("it is a symbolic link");
+                return Err(Error::File { doing: "write a view through", path: folder, source });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_new_view(&self, path: &str) -> Result<bool, Error> {
+        match fs::read_to_string(self.known_views()) {
+            Ok(known) => Ok(!known.lines().any(|line| line == path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+            Err(source) => Err(Error::File { doing: "read", path: self.known_views(), source }),
+        }
+    }
+
+    fn know_view(&self, path: &str) -> Result<(), Error> {
+        append(&self.known_views(), &format!("{path}\n"))
+    }
+
+    /// Has git ignore a view; not in a file that anyone shares.
+    fn ignore_view(&self, path: &str) -> Result<(), Error> {
+        let Some(git) = &self.place.git else { return Ok(()) };
+        let file = git.common_dir.join("info").join("exclude");
+        let present = fs::read_to_string(&file).unwrap_or_default();
+        let mut wanted = vec![format!("/{}", cover(path)), format!("/{}", cover(&temporary(path)))];
+        wanted.retain(|line| !present.lines().any(|known| known == line));
+        wanted.dedup();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let mut text = String::new();
+        if !present.is_empty() && !present.ends_with('\n') {
+            text.push('\n');
+        }
+        if !present.contains(OURS) {
+            text.push_str(&format!("{OURS}\n"));
+        }
+        text.push_str(&wanted.join("\n"));
+        text.push('\n');
+        append(&file, &text)
+    }
+
+    fn known_views(&self) -> PathBuf {
+        self.place.store.join("views")
+    }
+
+    fn pending_folder(&self) -> PathBuf {
+        self.place.store.join("views.pending")
+    }
+}
+
+/// What stands for a view in lists: sessions by the folder of all of them, so that lists stay short.
+fn cover(path: &str) -> &str {
+    let inside = path.strip_prefix(maestro::SESSIONS).is_some_and(|rest| rest.starts_with('/'));
+    if inside { maestro::SESSIONS } else { path }
+}
+
+/// The name a view has while it is written.
+fn temporary(path: &str) -> String {
+    let (folder, name) = path.rsplit_once('/').map_or(("", path), |(folder, name)| (folder, name));
+    let stem = name.trim_start_matches('.').rsplit_once('.').map_or(name, |(stem, _)| stem);
+    if folder.is_empty() { format!(".{stem}.tmp") } else { format!("{folder}/.{stem}.tmp") }
+}
+
+fn append(path: &Path, text: &str) -> Result<(), Error> {
+    let write = || {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::File::options().append(true).create(true).open(path)?.write_all(text.as_bytes())
+    };
+    write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })
+}
+
+/// Writes a file of an export below a folder. What is there with other content is left, and is an error.
+pub fn export_file(folder: &Path, view: &View) -> Result<PathBuf, Error> {
+    let path = folder.join(&view.path);
+    match fs::read(&path) {
+        Ok(present) if present == view.bytes => return Ok(path),
+        Ok(_) => return Err(Error::Exists { path }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(Error::File { doing: "read", path, source }),
+    }
+    replace(&path, &view.bytes)?;
+    Ok(path)
+}
+
+/// Replaces a file as a whole: readers see the old one or the new one.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let write = || {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let beside = path.with_file_name(temporary(&name));
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&beside, bytes)?;
+        fs::rename(&beside, path)
+    };
+    write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })
+}

@@ -1,0 +1,63 @@
+use serde_json::Value;
+use stagepost::model::{Phase, Reason, RollbackMode};
+use stagepost::project::Project;
+use stagepost::session::{Changes, Checkpoint, NewCheckpoint, Session};
+use stagepost_testutil::TempProject;
+
+/// A repository with one commit.
+pub(crate) fn repository() -> TempProject {
+    let home = TempProject::git();
+    home.write("a.txt", "one\n");
+    home.run_git(&["add", "-A"]);
+    home.run_git(&["commit", "-qm", "first"]);
+    home
+}
+
+pub(crate) fn create(session: &Session<'_>, description: &str) -> Checkpoint {
+    session.create(NewCheckpoint::new(Phase::Implement, description)).unwrap()
+}
+
+pub(crate) fn create_as(session: &Session<'_>, description: &str, reason: Reason) -> Checkpoint {
+    session.create(NewCheckpoint { reason, ..NewCheckpoint::new(Phase::Implement, description) }).unwrap()
+}
+
+pub(crate) fn create_off(session: &Session<'_>, description: &str) -> Checkpoint {
+    let new = NewCheckpoint { on_branch: false, ..NewCheckpoint::new(Phase::Plan, description) };
+    session.create(new).unwrap()
+}
+
+pub(crate) fn hard(session: &Session<'_>, checkpoint: &Checkpoint) {
+    session.rollback(&checkpoint.id().to_string(), RollbackMode::Hard, Changes::Refuse).unwrap();
+}
+
+pub(crate) fn start(project: &Project) -> Session<'_> {
+    Session::start(project, "make it so").unwrap()
+}
+
+pub(crate) fn view(home: &TempProject, session: &Session<'_>, file: &str) -> Value {
+    let path = format!(".flow/maestro/sessions/{}/{file}", session.id());
+    serde_json::from_str(&home.read(&path).unwrap()).unwrap()
+}
+
+pub(crate) fn head(home: &TempProject) -> String {
+    home.run_git(&["rev-parse", "HEAD"])
+}
+
+pub(crate) fn tags(home: &TempProject) -> Vec<String> {
+    home.run_git(&["tag", "--list"]).lines().map(str::to_owned).collect()
+}
+
+pub(crate) fn hook(home: &TempProject, name: &str, script: &str) {
+    use std::os::unix::fs::PermissionsExt;
+    let path = home.root().join(".git/hooks").join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Takes the identity away that the repository was given.
+pub(crate) fn forget_identity(home: &TempProject) {
+    home.run_git(&["config", "--unset", "user.name"]);
+    home.run_git(&["config", "--unset", "user.email"]);
+    home.run_git(&["config", "user.useConfigOnly", "true"]);
+}
