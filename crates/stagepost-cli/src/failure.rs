@@ -26,6 +26,8 @@ pub(crate) enum Code {
     NotFound = 3,
     Refused = 4,
     Integrity = 5,
+    Waiting = 6,
+    Declined = 7,
     Busy = 75,
 }
 
@@ -38,6 +40,8 @@ impl Code {
             Code::NotFound => "not_found",
             Code::Refused => "refused",
             Code::Integrity => "integrity",
+            Code::Waiting => "waiting",
+            Code::Declined => "declined",
             Code::Busy => "busy",
         }
     }

@@ -22,6 +22,8 @@ Results go to standard output, everything else to standard error. `--json` print
 | 3 | not found, or the name means several things |
 | 4 | refused: it would overwrite, conflict, or the store is newer than the program |
 | 5 | something stored is not as it was written |
+| 6 | a gate waits for its answer |
+| 7 | a gate was answered with anything but a yes or a choice, was cancelled, or expired |
 | 75 | another process kept the store busy for too long |
 ";
 

@@ -1,7 +1,7 @@
 //! Checkpoints for AI-agent work: a run can always be looked at, compared, restored, resumed and decided again.
 //!
 //! Start at [`project::Project`]. Below it are [`model`] (what is kept), [`store`] (where), [`snapshot`] (files, in
-//! git), [`retention`] (for how long) and [`reply`] (understanding an answer). The library never prints, reads the
+//! git), [`retention`] (for how long) and [`reply`] (understanding an answer); above it is [`gate`] (asking). The library never prints, reads the
 //! environment or exits; clock and ids are handed in.
 
 pub mod model;
@@ -12,6 +12,8 @@ pub mod snapshot;
 pub mod store;
 
 pub mod project;
+
+pub mod gate;
 
 /// Has the blocks of the README that are Rust compiled.
 #[cfg(doctest)]
