@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
+use stagepost::gate;
 use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
@@ -184,6 +185,35 @@ impl Failure {
             _ => (Code::Failed, None),
         };
         Self { hint: hint.map(str::to_owned), ..Self::from_error(code, error) }
+    }
+}
+
+impl From<gate::Error> for Failure {
+    fn from(error: gate::Error) -> Self {
+        use gate::Error as E;
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::NotFound { .. } => (Code::NotFound, "`stagepost gate list --all` lists every gate".to_owned()),
+            E::Ambiguous { ref candidates, .. } => {
+                let shown: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                (Code::NotFound, format!("name one of these:\n  {}", shown.join("\n  ")))
+            }
+            E::Answered { .. } | E::Cancelled { .. } | E::Expired { .. } | E::Void { .. } => {
+                (Code::Refused, "`stagepost gate reopen GATE` asks again".to_owned())
+            }
+            E::Changed { .. } => {
+                (Code::Refused, "`stagepost gate show GATE` shows what is asked now".to_owned())
+            }
+            E::StillWaiting { .. } => {
+                (Code::Refused, "`stagepost gate answer GATE TEXT` answers it".to_owned())
+            }
+            E::Invalid { .. } => return Self::from_error(Code::Usage, &error),
+            E::Unreadable { .. } => {
+                (Code::Integrity, "`stagepost verify` names everything that is damaged".to_owned())
+            }
+            _ => return Self::from_error(Code::Failed, &error),
+        };
+        Self { hint: Some(hint), ..Self::from_error(code, &error) }
     }
 }
 

@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn labels_and_objects_are_options() {
-        let text = r#"["North", {"id": "s", "label": "South", "description": "warm"}, {"label": "North"}, 7]"#;
+        let text =
+            r#"["North", {"id": "s", "label": "South", "description": "warm"}, {"label": "North"}, 7]"#;
         let Options(read) = Options::read(text).unwrap();
         let expected = [
             Choice::new("North", "North"),

@@ -86,6 +86,11 @@ impl Project {
         &self.settings
     }
 
+    /// Returns the clock, the ids and who is at work.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// Returns the store, for those who need more than the project offers.
     pub fn store(&self) -> &dyn Store {
         &*self.store

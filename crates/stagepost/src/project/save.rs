@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use super::files::Files;
 use super::{Error, Project};
 use crate::model::{
-    Artifact, ArtifactName, BlobRef, Checkpoint, Content, Draft, Kind, Label, MediaType, Parent, Run, RunId,
-    RunKind,
+    Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Event, Kind, Label, MediaType,
+    Parent, Run, RunId, RunKind,
 };
 use crate::store::blob::Cut;
-use crate::store::{Batch, Found, Hold, NewEntry};
+use crate::store::{Batch, Expect, Found, Hold, NewEntry};
 
 /// What to save.
 #[derive(Debug, Default)]
@@ -34,6 +34,12 @@ pub struct Save {
     pub artifacts: Vec<NewArtifact>,
     /// How the files are captured with it; without this, they are not.
     pub files: Option<Files>,
+    /// The id to give to it, where something else has to name it; without one, a new id.
+    pub id: Option<CheckpointId>,
+    /// What happened along with it: appended after it, in the same step.
+    pub events: Vec<Event>,
+    /// What must hold, or nothing is saved.
+    pub expect: Vec<Expect>,
 }
 
 /// A payload to save.
@@ -86,8 +92,8 @@ impl Project {
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
         let now = self.context.clock.now();
         let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
-        let id = self.context.ids.checkpoint(now);
-        let mut batch = Batch::default();
+        let id = save.id.unwrap_or_else(|| self.context.ids.checkpoint(now));
+        let mut batch = Batch { expect: save.expect, ..Batch::default() };
         let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
         let snapshot = match &save.files {
             Some(files) => Some(self.capture(&id, files, &save.description, now)?),
@@ -110,6 +116,7 @@ impl Project {
             created_at: now,
             content,
         }));
+        batch.entries.extend(save.events.into_iter().map(NewEntry::Event));
         match self.store.write(batch) {
             Ok(mut written) => Ok(written.checkpoints.pop().expect("one checkpoint was written")),
             Err(error) => {

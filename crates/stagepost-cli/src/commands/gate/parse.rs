@@ -110,8 +110,8 @@ impl Asked {
 
 /// Reads a file of options.
 pub(crate) fn read_options(path: &Path) -> Result<Options, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::file("read the options in", path, error))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| Failure::file("read the options in", path, error))?;
     Options::read(&text)
         .map_err(|error| Failure::usage(format!("{} is no list of options: {error}", path.display())))
 }
