@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use stagepost::gate;
+use stagepost::gate::{self, journey};
 use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
@@ -214,6 +214,21 @@ impl From<gate::Error> for Failure {
             _ => return Self::from_error(Code::Failed, &error),
         };
         Self { hint: Some(hint), ..Self::from_error(code, &error) }
+    }
+}
+
+impl From<journey::Error> for Failure {
+    fn from(error: journey::Error) -> Self {
+        match error {
+            journey::Error::Gate(error) => error.into(),
+            other => Self::from_error(Code::Failed, &other).hint("run it again: it goes on with that work"),
+        }
+    }
+}
+
+impl From<journey::Invalid> for Failure {
+    fn from(error: journey::Invalid) -> Self {
+        Self::from_error(Code::Usage, &error)
     }
 }
 

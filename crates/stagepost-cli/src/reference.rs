@@ -32,16 +32,18 @@ fn reference() -> String {
     whole.build();
     let mut page = BEFORE.to_owned();
     section(&mut page, &whole, "stagepost", "## ");
-    for command in whole.get_subcommands().filter(|command| !command.is_hide_set()) {
-        section(&mut page, command, &format!("stagepost {}", command.get_name()), "## ");
-        for inner in
-            command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
-        {
-            let name = format!("stagepost {} {}", command.get_name(), inner.get_name());
-            section(&mut page, inner, &name, "### ");
-        }
-    }
+    below(&mut page, &whole, "stagepost", 2);
     page
+}
+
+/// The sections of everything below a command, one heading deeper at each step.
+fn below(page: &mut String, command: &Command, name: &str, depth: usize) {
+    let listed = |inner: &&Command| !inner.is_hide_set() && inner.get_name() != "help";
+    for inner in command.get_subcommands().filter(listed) {
+        let name = format!("{name} {}", inner.get_name());
+        section(page, inner, &name, &format!("{} ", "#".repeat(depth)));
+        below(page, inner, &name, depth + 1);
+    }
 }
 
 fn section(page: &mut String, command: &Command, name: &str, heading: &str) {

@@ -128,7 +128,7 @@ impl<'p> Gates<'p> {
         self.find(id)?.ok_or_else(|| Error::NotFound { name: id.to_string() })
     }
 
-    fn find(&self, id: &GateId) -> Result<Option<Gate>, Error> {
+    pub(super) fn find(&self, id: &GateId) -> Result<Option<Gate>, Error> {
         let query = EventQuery { topic: Topic::Gate, key: Some(id.to_string()), last: None };
         Gate::of_events(id, self.project.store().events(&query)?)
     }

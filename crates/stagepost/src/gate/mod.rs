@@ -29,6 +29,7 @@ mod shapes;
 mod terminal;
 
 mod asker;
+pub mod journey;
 
 mod error;
 

@@ -9,6 +9,7 @@ use crate::reply::{self, Choice, Kind, Language, Risk};
 
 /// What is asked. An approval is bound to the hash of this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Prompt {
     /// The kind of question.
     pub kind: Kind,
@@ -22,7 +23,7 @@ pub struct Prompt {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
     /// What can be chosen; at `select_route` the candidates of the data, unless given.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "options")]
     pub options: Vec<Choice>,
     /// Whether several options may be chosen.
     #[serde(default)]
@@ -53,6 +54,10 @@ pub enum Unclear {
     AskAgain,
     /// It is an answer: what a person says instead goes back to the run.
     Answers,
+}
+
+fn options<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Choice>, D::Error> {
+    Options::deserialize(deserializer).map(|Options(choices)| choices)
 }
 
 fn english() -> Vec<Language> {
@@ -131,6 +136,10 @@ impl Prompt {
         route::check(self.kind, &self.data).map_err(|error| invalid(format!("the data: {error}")))?;
         if self.options.is_empty() && self.kind == Kind::SelectRoute {
             self.options = route::choices(&self.data);
+        }
+        if let (true, Some(options)) = (self.options.is_empty(), self.data.get("options")) {
+            let read = Options::deserialize(options);
+            self.options = read.map_err(|error| invalid(format!("the options in the data: {error}")))?.0;
         }
         self.options = Options::of(self.options).0;
         if let Some(fault) = self.fault() {

@@ -63,6 +63,8 @@ pub enum State {
         outcome: Outcome,
         /// When that was noticed.
         at: Timestamp,
+        /// The checkpoint of that.
+        checkpoint: CheckpointId,
     },
     /// The question was withdrawn.
     Cancelled {
@@ -72,6 +74,8 @@ pub enum State {
         why: String,
         /// When.
         at: Timestamp,
+        /// The checkpoint of that.
+        checkpoint: CheckpointId,
     },
     /// Someone went back to an earlier gate.
     Void {
@@ -145,8 +149,12 @@ impl Gate {
             Moment::Asked { .. } => {}
             Moment::Unclear(attempt) => gate.unclear.push(attempt),
             Moment::Answered(answer) => gate.state = State::Answered { answer: Box::new(answer) },
-            Moment::Expired { outcome, .. } => gate.state = State::Expired { outcome, at },
-            Moment::Cancelled { by, why, .. } => gate.state = State::Cancelled { by, why, at },
+            Moment::Expired { outcome, checkpoint, .. } => {
+                gate.state = State::Expired { outcome, at, checkpoint };
+            }
+            Moment::Cancelled { by, why, checkpoint, .. } => {
+                gate.state = State::Cancelled { by, why, at, checkpoint };
+            }
             Moment::Reopened { .. } => {
                 gate.void_answers = gate.clone().put_answer_aside();
                 gate.state = State::Waiting;
@@ -194,6 +202,15 @@ impl Gate {
         }
     }
 
+    /// Returns the checkpoint of how it ended.
+    pub fn checkpoint(&self) -> Option<CheckpointId> {
+        match &self.state {
+            State::Answered { answer } => Some(answer.checkpoint),
+            State::Expired { checkpoint, .. } | State::Cancelled { checkpoint, .. } => Some(*checkpoint),
+            State::Waiting | State::Void { .. } => None,
+        }
+    }
+
     /// Says what the gate lets its run do.
     pub fn verdict(&self) -> Verdict {
         match &self.state {
@@ -224,7 +241,7 @@ impl Gate {
         match &self.state {
             State::Waiting => None,
             State::Answered { answer } => Some(Error::Answered { id, answer: answer.clone() }),
-            State::Expired { outcome, at } => Some(Error::Expired { id, at: *at, outcome: *outcome }),
+            State::Expired { outcome, at, .. } => Some(Error::Expired { id, at: *at, outcome: *outcome }),
             State::Cancelled { by, at, .. } => Some(Error::Cancelled { id, by: by.clone(), at: *at }),
             State::Void { by, back_to, at } => {
                 Some(Error::Void { id, by: by.clone(), back_to: back_to.clone(), at: *at })

@@ -54,6 +54,16 @@ pub(crate) struct AskArgs {
     /// Keep the files as they are now with the question, so that going back can put them back
     #[arg(long)]
     files: bool,
+    #[command(flatten)]
+    who: Who,
+    /// If nobody answered here, wait for an answer from elsewhere: for so long, or without end
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = parse_duration)]
+    wait: Option<Option<Duration>>,
+}
+
+/// Whoever is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Who {
     /// Do not ask here, even at a terminal
     #[arg(long)]
     pending: bool,
@@ -63,15 +73,13 @@ pub(crate) struct AskArgs {
     /// Ask through a program: it reads the question as JSON and prints the answer in words
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["pending", "stdin"])]
     via: Option<String>,
-    /// If nobody answered here, wait for an answer from elsewhere: for so long, or without end
-    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = parse_duration)]
-    wait: Option<Option<Duration>>,
 }
 
 pub(crate) fn run(app: &App, args: AskArgs) -> Result<(), Failure> {
     let project = app.open_to_write()?;
     let gates = Gates::of(&project);
-    let (wait, mut asker) = (args.wait, args.asker(app));
+    let reads_data = args.data.as_deref() == Some(Path::new("-"));
+    let (wait, mut asker) = (args.wait, args.who.asker(app, !reads_data));
     let mut gate = gates.ask(args.into_ask()?)?;
     if gate.is_waiting() {
         gate = gates.converse(gate, &mut *asker)?;
@@ -84,25 +92,26 @@ pub(crate) fn run(app: &App, args: AskArgs) -> Result<(), Failure> {
     end(&gate)
 }
 
-impl AskArgs {
+impl Who {
     /// Whoever can be asked here. Without a terminal that is nobody: an answer is never made up.
-    fn asker(&self, app: &App) -> Box<dyn Asker> {
+    pub(super) fn asker(&self, app: &App, has_input: bool) -> Box<dyn Asker> {
         if let Some(command) = &self.via {
             let argv = ["sh", "-c", command].map(str::to_owned).to_vec();
             return Box::new(Program { argv, origin: Origin::Program });
         }
-        let reads_data = self.data.as_deref() == Some(Path::new("-"));
-        if self.stdin && !reads_data {
+        if self.stdin && has_input {
             let origin = super::origin(None);
             return Box::new(Lines { input: io::stdin().lock(), show: quietly, origin });
         }
         let person = io::stdin().is_terminal() && io::stderr().is_terminal() && app.ui.form == Form::Text;
-        if person && !self.pending {
+        if person && has_input && !self.pending {
             return Box::new(Lines { input: io::stdin().lock(), show: aloud, origin: Origin::Person });
         }
         Box::new(Pending)
     }
+}
 
+impl AskArgs {
     fn into_ask(self) -> Result<Ask, Failure> {
         let mut prompt = Prompt::new(self.how.kind);
         prompt.message = self.message;

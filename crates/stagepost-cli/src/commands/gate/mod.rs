@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod ask;
+pub(crate) mod journey;
 pub(crate) mod look;
 pub(crate) mod parse;
 mod show;
@@ -24,6 +25,8 @@ pub(crate) enum GateCommand {
     Cancel(answer::CancelArgs),
     Reopen(answer::ReopenArgs),
     Parse(parse::ParseArgs),
+    #[command(subcommand)]
+    Journey(journey::JourneyCommand),
 }
 
 pub(crate) fn run(app: &App, command: GateCommand) -> Result<(), Failure> {
@@ -36,6 +39,7 @@ pub(crate) fn run(app: &App, command: GateCommand) -> Result<(), Failure> {
         GateCommand::Cancel(args) => answer::cancel(app, &args),
         GateCommand::Reopen(args) => answer::reopen(app, &args),
         GateCommand::Parse(args) => parse::run(app, &args),
+        GateCommand::Journey(command) => journey::run(app, &command),
     }
 }
 

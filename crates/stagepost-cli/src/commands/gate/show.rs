@@ -48,10 +48,10 @@ pub(super) fn outcome(gate: &Gate) -> String {
                 ui::printable(&answer.reply.because),
             )
         }
-        State::Expired { outcome, at } => {
+        State::Expired { outcome, at, .. } => {
             format!("gate {BOLD}{id}{BOLD:#} expired {} and counts as {}", ago(*at), outcome.name())
         }
-        State::Cancelled { by, why, at } => {
+        State::Cancelled { by, why, at, .. } => {
             let why = if why.is_empty() { String::new() } else { format!(": {}", ui::headline(why, 60)) };
             format!("gate {BOLD}{id}{BOLD:#} was cancelled by {} {}{why}", ui::printable(by), ago(*at))
         }
