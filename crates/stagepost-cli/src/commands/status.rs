@@ -3,7 +3,7 @@ use stagepost::gate::{Gate, Gates};
 use stagepost::model::Checkpoint;
 use stagepost::project::{Clock, Place, Project, Status, SystemClock};
 
-use super::gate::gate_row;
+use super::gate::short_row;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::json::Output;
@@ -82,7 +82,7 @@ fn text(app: &App, project: &Project, status: &Status, waiting: &[Gate]) -> Resu
         Some(good) if status.last_good != status.latest => row("good", short(project, good)?)?,
         _ => {}
     }
-    waiting.iter().try_for_each(|gate| row("waiting", gate_row(gate)))
+    waiting.iter().try_for_each(|gate| row("waiting", short_row(gate)))
 }
 
 fn short(project: &Project, checkpoint: &Checkpoint) -> Result<String, Failure> {

@@ -5,6 +5,7 @@ mod support;
 
 mod damage;
 mod everyday;
+mod gates;
 mod keeping;
 mod names;
 mod schemas;

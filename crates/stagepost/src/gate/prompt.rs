@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Error, Options, route};
 use crate::model::{Hash, canonical};
-use crate::reply::{self, Choice, Kind, Language, Risk};
+use crate::reply::{self, Action, Choice, Kind, Language, Risk};
 
 /// What is asked. An approval is bound to the hash of this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -182,18 +182,33 @@ impl Prompt {
 
     /// Reads words as an answer to this.
     pub fn parse(&self, words: &str) -> reply::Reply {
-        reply::parse(
-            words,
-            &reply::Question {
-                kind: self.kind,
-                text: Some(self.question()),
-                options: &self.options,
-                multiple: self.multiple,
-                risk: self.risk,
-                phrase: self.phrase.as_deref(),
-                languages: &self.languages,
-            },
-        )
+        let question = reply::Question {
+            kind: self.kind,
+            text: Some(self.question()),
+            options: &self.options,
+            multiple: self.multiple,
+            risk: self.risk,
+            phrase: self.phrase.as_deref(),
+            languages: &self.languages,
+        };
+        let mut reply = reply::parse(words, &question);
+        if reply.action == Action::Refine && self.is_nearly_the_phrase(words) {
+            reply.action = Action::Clarify;
+            reply.because = "these are nearly the words that agree; only exactly those do".to_owned();
+        }
+        reply
+    }
+
+    /// Whether someone meant to type the exact words and slipped: that is asked again, and is no wish for a change.
+    fn is_nearly_the_phrase(&self, words: &str) -> bool {
+        let Some(phrase) = self.phrase.as_ref().filter(|_| self.risk == Risk::High) else { return false };
+        let cut = |text: &str| -> Vec<String> {
+            let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+            words.map(str::to_lowercase).collect()
+        };
+        let (phrase, words) = (cut(phrase), cut(words));
+        let said = phrase.iter().filter(|word| words.contains(word)).count();
+        said == phrase.len() || (said > 0 && words.len() == phrase.len())
     }
 }
 

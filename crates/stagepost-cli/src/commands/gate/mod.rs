@@ -7,7 +7,7 @@ pub(crate) mod look;
 pub(crate) mod parse;
 mod show;
 
-pub(crate) use show::row as gate_row;
+pub(crate) use show::short_row;
 
 use stagepost::gate::{Gate, Origin, Verdict};
 

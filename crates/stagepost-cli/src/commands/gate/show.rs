@@ -67,7 +67,7 @@ pub(super) fn outcome(gate: &Gate) -> String {
 }
 
 /// One line of a list.
-pub(crate) fn row(gate: &Gate) -> String {
+pub(super) fn row(gate: &Gate) -> String {
     let state = match &gate.state {
         State::Answered { answer } => answer.reply.action.to_string(),
         other => other.name().to_owned(),
@@ -79,6 +79,12 @@ pub(crate) fn row(gate: &Gate) -> String {
         ago(gate.asked_at),
         ui::headline(gate.prompt.question(), 60)
     )
+}
+
+/// A waiting gate in the status.
+pub(crate) fn short_row(gate: &Gate) -> String {
+    let question = ui::headline(gate.prompt.question(), 60);
+    format!("{BOLD}{}{BOLD:#}  {}  {question}", gate.id, ago(gate.asked_at))
 }
 
 pub(super) fn ago(time: Timestamp) -> String {
