@@ -116,7 +116,10 @@ impl From<project::Error> for Failure {
                 Code::NotFound,
                 Some("`stagepost show ID --artifact NAME` prints what was saved by name".to_owned()),
             ),
-            E::NothingToUndo | E::NothingToRedo => (Code::NotFound, None),
+            E::UnknownPath { .. } | E::NothingToUndo | E::NothingToRedo => (
+                Code::NotFound,
+                Some("`stagepost log --all` lists what was there before each restore".to_owned()),
+            ),
             E::Restore(error) if error.is_retryable() => {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
             }
@@ -171,6 +174,10 @@ impl Failure {
             E::TooNew { .. } => {
                 (Code::Refused, Some("use the newer stagepost that wrote it; nothing was changed"))
             }
+            E::NotAStore { .. } => (
+                Code::Integrity,
+                Some("put back a copy of the store, or move its folder away to begin a new one"),
+            ),
             error if error.is_damage() => (
                 Code::Integrity,
                 Some("`stagepost verify` names everything that is damaged; the rest stays readable"),

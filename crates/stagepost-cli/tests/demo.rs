@@ -1,4 +1,5 @@
 //! The demo is true, quick, and leaves nothing behind.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod support;
 
@@ -22,7 +23,15 @@ fn the_demo_tells_a_true_story_and_cleans_up() {
     let (project, started) = (TempProject::plain(), Instant::now());
     let ran = demo(&project, &["demo"]);
     assert_eq!(ran.code, 0, "{ran:?}");
-    for part in ["$ stagepost save", "$ stagepost verify", "damaged", "$ stagepost log", "all as told"] {
+    for part in [
+        "$ stagepost save",
+        "$ stagepost restore",
+        "$ stagepost undo",
+        "$ stagepost verify",
+        "damaged",
+        "$ stagepost log",
+        "all as told",
+    ] {
         assert!(ran.out.contains(part), "no `{part}` in {}", ran.out);
     }
     assert!(started.elapsed() < Duration::from_secs(20), "it took {:?}", started.elapsed());

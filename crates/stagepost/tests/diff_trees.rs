@@ -1,5 +1,7 @@
 //! Comparing snapshots: as data, as a patch that git takes, and as numbers that are git's.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod snapshot_support;
 
 use std::fs;
@@ -106,7 +108,8 @@ fn the_numbers_are_those_of_git() {
         .collect();
     let git = fixture.git(&["diff-tree", "-r", "-M", "--numstat", old.tree.as_str(), new.tree.as_str()]);
     let mut git: Vec<String> = git.lines().map(str::to_owned).collect();
-    (ours.sort(), git.sort());
+    ours.sort();
+    git.sort();
     assert_eq!(ours, git);
     let short = fixture.git(&["diff-tree", "-r", "-M", "--shortstat", old.tree.as_str(), new.tree.as_str()]);
     assert_eq!(stat(&found).lines().last().unwrap().trim(), short.trim());

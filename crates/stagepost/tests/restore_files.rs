@@ -1,5 +1,7 @@
 //! Restoring files: what is written, what is deleted, and what is never touched.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 
@@ -140,8 +142,6 @@ fn a_plan_that_ignored_files_stand_against_is_not_applied() {
     let target = fixture.capture();
     fixture.write(".gitignore", "log\n").write("log", "in no checkpoint");
     let snapshots = fixture.open();
-    let safety = fixture.capture();
-    let _ = safety;
     fixture.git(&["rm", "-q", "--cached", "--ignore-unmatch", "log"]);
     let now = snapshots.look(&Capture::default()).unwrap();
     let plan = snapshots
@@ -247,6 +247,25 @@ fn a_file_changed_in_the_middle_is_kept_and_the_rest_goes_back() {
         assert_eq!(fs::read(fixture.root.join(path)).unwrap(), b"x", "{path}");
     }
     assert_no_leftovers(&fixture);
+}
+
+#[test]
+fn a_file_that_was_edited_just_now_is_not_deleted() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("new", "known").write("other", "known");
+    let snapshots = fixture.open();
+    let plan = snapshots.plan_restore(&between(&fixture.capture(), &good, Mode::Files)).unwrap();
+    let root = fixture.root.clone();
+    let mut edit = |path: &RepoPath| {
+        if path.as_bytes() == b"new" {
+            fs::write(root.join("new"), "typed just now").unwrap();
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let error = snapshots.apply_restore(&plan, &mut edit).unwrap_err();
+    assert!(matches!(&error, RestoreError::Changed { path } if path.as_bytes() == b"new"), "{error}");
+    assert_eq!(fs::read(fixture.root.join("new")).unwrap(), b"typed just now");
 }
 
 #[test]
@@ -505,7 +524,11 @@ fn line_ends_become_what_git_makes_of_them() {
         fixture.write(".git/info/attributes", rules);
         let (key, value) = setting.split_once('=').unwrap();
         fixture.git(&["config", key, value]);
-        let clear = || (0..attributes.len()).for_each(|kind| drop(fixture.remove(&kind.to_string())));
+        let clear = || {
+            for kind in 0..attributes.len() {
+                fixture.remove(&kind.to_string());
+            }
+        };
         clear();
         fixture.git(&["checkout", "-q", "--", "."]);
         let by_git = everything(&fixture.root);
@@ -515,4 +538,16 @@ fn line_ends_become_what_git_makes_of_them() {
         restore(&fixture.open(), &target, Mode::Files, &[]).ok();
         assert_eq!(everything(&fixture.root), by_git, "{setting}");
     }
+}
+
+#[test]
+fn what_was_private_stays_private() {
+    let fixture = Fixture::new();
+    fixture.write("secret", "first");
+    fs::set_permissions(fixture.root.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let first = fixture.capture();
+    fixture.write("secret", "second");
+    restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+    let mode = fs::metadata(fixture.root.join("secret")).unwrap().permissions().mode();
+    assert_eq!((mode & 0o777, fs::read(fixture.root.join("secret")).unwrap()), (0o600, b"first".to_vec()));
 }

@@ -1,16 +1,19 @@
 //! A restore cut off at every step: the next command finishes it or takes it back, exactly.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 
 use std::fs;
-use std::ops::ControlFlow;
+use std::process::Stdio;
+use std::time::Duration;
 
-use restore_support::{assert_no_leftovers, between, everything, go_on};
+use restore_support::{assert_no_leftovers, between, cut_off, everything, go_on};
 use snapshot_support::Fixture;
-use stagepost::model::{RepoPath, Snapshot};
-use stagepost::snapshot::Snapshots;
+use stagepost::model::Snapshot;
 use stagepost::snapshot::restore::{Mode, Restore, RestoreError};
+use stagepost::snapshot::{GitProgram, Keep, Open, Snapshots, Way};
 
 /// A story with every kind of change in it, in files, index and HEAD.
 fn story() -> (Fixture, Snapshot, Snapshot) {
@@ -37,23 +40,6 @@ fn state(fixture: &Fixture) -> (Vec<(String, String)>, String, String) {
         fs::read_to_string(fixture.root.join(".git/HEAD")).unwrap()
     );
     (everything(&fixture.root), index, head)
-}
-
-/// Stops after `steps` steps; says whether it was stopped.
-fn cut_off(snapshots: &Snapshots, restore: &Restore, steps: usize) -> bool {
-    let mut left = steps;
-    let mut count_down = |_: &RepoPath| {
-        if left == 0 {
-            return ControlFlow::Break(());
-        }
-        left -= 1;
-        ControlFlow::Continue(())
-    };
-    match snapshots.finish_restore(restore, &mut count_down) {
-        Ok(_) => false,
-        Err(RestoreError::Interrupted) => true,
-        Err(error) => panic!("after {steps} steps: {error:?}"),
-    }
 }
 
 #[test]
@@ -126,4 +112,85 @@ fn a_lock_that_a_killed_restore_left_is_known_as_ours() {
     let error = fixture.open().finish_restore(&back, &mut go_on).unwrap_err();
     assert!(matches!(error, RestoreError::IndexLocked | RestoreError::Refused { .. }), "{error:?}");
     assert!(git_dir.join("index.lock").exists());
+}
+
+#[test]
+fn a_target_that_is_damaged_is_taken_back() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("new", "x").write("a.txt", "changed").write("other", "y");
+    let safety = fixture.capture();
+    let before = everything(&fixture.root);
+    let tree = fixture.git(&["ls-tree", good.tree.as_str()]);
+    let a = fixture.git(&["rev-parse", "HEAD:a.txt"]);
+    let entries = tree.replace(&a, &"1".repeat(40)).replace('\n', "\0");
+    let file = fixture.base().join("entries");
+    fs::write(&file, entries + "\0").unwrap();
+    let tree = output_of(fixture.command(&fixture.root).args(["mktree", "--missing", "-z"]), &file);
+    let mut target = good.clone();
+    target.tree = tree.parse().unwrap();
+
+    let snapshots = fixture.open();
+    let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Files)).unwrap();
+    let error = snapshots.apply_restore(&plan, &mut go_on).unwrap_err();
+    assert!(matches!(error, RestoreError::Object(_)), "{error:?}");
+    snapshots.revert_restore(plan.restore(), &mut go_on).unwrap();
+    assert_eq!(everything(&fixture.root), before);
+    assert_no_leftovers(&fixture);
+}
+
+fn output_of(command: &mut std::process::Command, input: &std::path::Path) -> String {
+    let output = command.stdin(fs::File::open(input).unwrap()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Where the process that is killed finds its restore.
+const ERRAND: &str = "RESTORE_ERRAND";
+
+/// Not a test of its own: what the killed process runs.
+#[test]
+fn the_process_that_is_killed() {
+    let Some(root) = std::env::var_os(ERRAND).map(std::path::PathBuf::from) else { return };
+    let restore: Restore = serde_json::from_slice(&fs::read(root.join("../restore.json")).unwrap()).unwrap();
+    let open = Open {
+        state_dir: root.join(".git/stagepost"),
+        root,
+        keep: Keep::Repository,
+        git: GitProgram::new("git", std::env::vars_os()),
+        exclude: vec![],
+        way: Way::Fastest,
+    };
+    Snapshots::open(open).unwrap().finish_restore(&restore, &mut go_on).unwrap();
+}
+
+#[test]
+fn killed_for_real_it_is_finished_or_taken_back() {
+    let (fixture, first, second) = story();
+    let snapshots = fixture.open();
+    let there = between(&second, &first, Mode::Hard);
+    let at_second = state(&fixture);
+    snapshots.finish_restore(&there, &mut go_on).unwrap();
+    let at_first = state(&fixture);
+    snapshots.revert_restore(&there, &mut go_on).unwrap();
+    fs::write(fixture.base().join("restore.json"), serde_json::to_vec(&there).unwrap()).unwrap();
+
+    for round in 0..14 {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.env_clear().envs(fixture.environment()).env(ERRAND, &fixture.root);
+        command.args(["--exact", "the_process_that_is_killed"]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(5 + 15 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // a git that it started may still be at work on its own lock for a moment
+        std::thread::sleep(Duration::from_millis(60));
+        if round % 2 == 0 {
+            snapshots.finish_restore(&there, &mut go_on).unwrap();
+            assert_eq!(state(&fixture), at_first, "finished in round {round}");
+        }
+        snapshots.revert_restore(&there, &mut go_on).unwrap();
+        assert_eq!(state(&fixture), at_second, "reverted in round {round}");
+        assert_no_leftovers(&fixture);
+    }
 }

@@ -1,5 +1,7 @@
 //! What each mode puts back: files, HEAD, branch and index, exactly, and only when nothing is lost.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 
@@ -7,6 +9,7 @@ use std::fs;
 
 use restore_support::{assert_is, assert_no_leftovers, between, go_on, restore};
 use snapshot_support::{Fixture, id};
+use stagepost::model::RepoPath;
 use stagepost::snapshot::restore::{Mode, Moved, Refusal, RestoreError};
 use stagepost::snapshot::{Capture, Keep, Way};
 
@@ -216,6 +219,31 @@ fn a_commit_made_after_the_safety_snapshot_is_not_lost() {
 }
 
 #[test]
+fn a_commit_made_in_the_middle_is_not_lost() {
+    let fixture = Fixture::new();
+    let target = fixture.capture();
+    fixture.write("a.txt", "x").commit("second");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Hard)).unwrap();
+    let mut made = String::new();
+    let mut commit = |path: &RepoPath| {
+        if path.as_bytes() == b".git" && made.is_empty() {
+            fixture.git(&["commit", "-q", "--allow-empty", "-m", "just now"]);
+            made = fixture.git(&["rev-parse", "HEAD"]);
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    let error = snapshots.apply_restore(&plan, &mut commit).unwrap_err();
+    assert!(matches!(error, RestoreError::HeadMoved), "{error}");
+    assert_eq!(fixture.git(&["rev-parse", "HEAD"]), made);
+    let reverted = snapshots.revert_restore(plan.restore(), &mut go_on).unwrap();
+    assert_eq!(reverted.head, Moved::Left);
+    assert_is(&fixture, &safety);
+    assert_eq!(fixture.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
 fn something_staged_in_the_middle_stops_and_is_left_by_the_revert() {
     let fixture = Fixture::new();
     let target = fixture.capture();
@@ -255,4 +283,29 @@ fn a_private_store_gives_back_what_was_staged() {
     assert_eq!(status(&fixture), then);
     assert_eq!(fixture.git(&["show", ":a.txt"]), "staged only here");
     fixture.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn repositories_that_only_git_understands_are_restored_as_well() {
+    for format in ["--object-format=sha256", "--ref-format=reftable"] {
+        let fixture = Fixture::unborn(&[format]);
+        fixture.write("a", "1").write("dir/b", "2").commit("first");
+        fixture.write("a", "staged").git(&["add", "a"]);
+        let target = fixture.capture();
+        let state = || {
+            (
+                restore_support::everything(&fixture.root),
+                fixture.git(&["status", "--porcelain"]),
+                fixture.git(&["rev-parse", "HEAD"]),
+            )
+        };
+        let then = state();
+        fixture.write("c", "3").remove("dir").commit("second");
+        let now = state();
+        let snapshots = fixture.open();
+        let (safety, _) = restore(&snapshots, &target, Mode::Hard, &[]).ok();
+        assert_eq!(state(), then, "{format}");
+        restore(&snapshots, &safety, Mode::Hard, &[]).ok();
+        assert_eq!(state(), now, "{format}");
+    }
 }

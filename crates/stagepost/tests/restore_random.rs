@@ -1,5 +1,7 @@
 //! Random work trees, there and back, held to git's own view of them.
 
+#![allow(clippy::unwrap_used, reason = "tests may stop at any fault")]
+
 mod restore_support;
 mod snapshot_support;
 
@@ -7,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use proptest::prelude::*;
-use restore_support::{assert_is, assert_no_leftovers, everything, restore};
+use restore_support::{assert_is, assert_no_leftovers, between, cut_off, everything, go_on, restore};
 use snapshot_support::{Fixture, bytes};
 use stagepost::snapshot::restore::Mode;
 
@@ -108,6 +110,27 @@ proptest! {
         }
         restore(&snapshots, &b, Mode::Files, &[]).ok();
         assert_is(&fixture, &b);
+        assert_no_leftovers(&fixture);
+    }
+
+    #[test]
+    fn cut_off_anywhere_it_is_finished_or_taken_back(
+        first in prop::collection::vec(deed(), 1..12),
+        second in prop::collection::vec(deed(), 1..12),
+        steps in 0usize..30,
+    ) {
+        let fixture = Fixture::new();
+        first.iter().for_each(|deed| act(&fixture, deed));
+        let (a, at_a) = (fixture.capture(), state(&fixture));
+        second.iter().for_each(|deed| act(&fixture, deed));
+        let (b, at_b) = (fixture.capture(), state(&fixture));
+        let (snapshots, there) = (fixture.open(), between(&b, &a, Mode::Hard));
+        cut_off(&snapshots, &there, steps);
+        snapshots.revert_restore(&there, &mut go_on).unwrap();
+        prop_assert_eq!(&state(&fixture), &at_b);
+        cut_off(&snapshots, &there, steps);
+        snapshots.finish_restore(&there, &mut go_on).unwrap();
+        prop_assert_eq!(&state(&fixture), &at_a);
         assert_no_leftovers(&fixture);
     }
 }

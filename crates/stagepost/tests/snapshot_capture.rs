@@ -331,3 +331,20 @@ fn a_private_store_leaves_the_repository_without_a_trace() {
     fixture.git(&["gc", "-q", "--prune=now"]);
     snapshots.check(&snapshot).unwrap();
 }
+
+#[test]
+fn what_cannot_be_converted_is_kept_raw_and_noted() {
+    let fixture = Fixture::new();
+    fixture
+        .write(".gitattributes", "*.u16 working-tree-encoding=UTF-16\n")
+        .write("bad.u16", b"a\0b")
+        .write("fine", "x");
+    for way in [Way::Fastest, Way::GitProgram] {
+        let snapshots = fixture.open_as(&fixture.root, Keep::Repository, way);
+        let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+        let changes = snapshots.objects().diff_trees(None, Some(&snapshot.tree)).unwrap();
+        let bad = changes.iter().find(|change| change.path == "bad.u16".into()).unwrap().new.clone().unwrap();
+        assert_eq!(snapshots.objects().blob(&bad.id).unwrap(), b"a\0b", "{way:?}");
+        assert_eq!(snapshot.notes, ["the conversion of `bad.u16` failed: raw bytes kept"], "{way:?}");
+    }
+}

@@ -1,5 +1,7 @@
 //! Random histories of a work tree: after every step the tree is the one of `git add -A`.
 
+#![allow(clippy::unwrap_used)]
+
 mod snapshot_support;
 
 use std::fs;
@@ -141,9 +143,9 @@ fn step(random: &mut Random, fixture: &Fixture) {
 
 fn history(seed: u64, steps: usize) {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let fixture = if seed % 4 == 0 { Fixture::unborn(&[]) } else { Fixture::new() };
-    if seed % 3 == 0 {
-        fixture.git(&["config", "core.autocrlf", if seed % 2 == 0 { "true" } else { "input" }]);
+    let fixture = if seed.is_multiple_of(4) { Fixture::unborn(&[]) } else { Fixture::new() };
+    if seed.is_multiple_of(3) {
+        fixture.git(&["config", "core.autocrlf", if seed.is_multiple_of(2) { "true" } else { "input" }]);
     }
     let snapshots = fixture.open_as(&fixture.root, Keep::Repository, Way::Fastest);
     for number in 0..steps {

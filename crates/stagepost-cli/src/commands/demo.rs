@@ -50,32 +50,46 @@ pub(crate) fn run(app: &App, args: &DemoArgs) -> Result<(), Failure> {
 /// A sentence that is short enough to be stored as it is, so that a byte of it can be found in the file.
 const NOTES: &str = "Ship on Tuesday, never on a Friday.";
 
+const CART: &str = "fn total(prices: &[u32]) -> u32 {\n    prices.iter().sum()\n}\n";
+
 fn story(stage: &mut Stage<'_>) -> Result<(), Failure> {
-    stage.say("An agent works in a repository. What it knows is saved at every step.")?;
+    stage.say("An agent works in a repository. Files and state are saved at every step.")?;
+    stage.write("src/cart.rs", CART)?;
     stage.write("state.json", r#"{"step": 1, "done": ["plan"]}"#)?;
-    stage.run("save -m 'the plan is agreed' --state state.json --label good")?.succeeds(&["adhoc/1"])?;
-    stage.write("state.json", r#"{"step": 2, "done": ["plan", "build"]}"#)?;
+    stage
+        .run("save -m 'the cart adds up' --state state.json --label good")?
+        .succeeds(&["adhoc/1", "2 files"])?;
     stage.write("notes.md", NOTES)?;
+    stage.write("state.json", r#"{"step": 2, "done": ["plan", "build"]}"#)?;
     stage
         .run("save -m 'built, with notes' --state state.json --artifact notes=notes.md")?
         .succeeds(&["adhoc/2", "2 artifacts"])?;
+    stage.run("diff @- @ --artifact state")?.succeeds(&["/step  1 → 2", "+ /done/1  \"build\""])?;
 
-    stage.say("What has changed since then?")?;
-    stage.run("diff")?.succeeds(&["/step  1 → 2", "+ /done/1  \"build\"", "notes"])?;
+    stage.say("Then a shell command goes wrong. No editor saw it, but nothing is lost.")?;
+    stage.wreck()?;
+    stage.run("diff --stat")?.succeeds(&["src/cart.rs", "build.log"])?;
+    stage.run("restore @ --yes")?.succeeds(&["1 file written, 1 deleted", "stagepost undo"])?;
+    stage.holds("src/cart.rs", Some(CART))?;
+
+    stage.say("Going back is saved too, so it can be undone, and the undoing as well.")?;
+    stage.run("undo")?.succeeds(&["restored"])?;
+    stage.holds("src/cart.rs", None)?;
+    stage.run("redo")?.succeeds(&["restored"])?;
+    stage.holds("src/cart.rs", Some(CART))?;
 
     stage.say("A disk goes bad: one bit of the store changes. Nothing that was saved is taken on trust.")?;
     stage.flip_a_bit()?;
     stage.run("verify")?.fails(5, &["damaged", "artifact notes"])?;
 
-    stage.say("The damage has a name. Everything else can still be read.")?;
+    stage.say("The damage has a name, and everything else can still be read.")?;
     stage.run("show @ --artifact notes")?.fails(5, &["damaged"])?;
     stage.run("show last-good --artifact state")?.succeeds(&[r#"{"step": 1, "done": ["plan"]}"#])?;
 
     stage.say("The bit is put back, as from a backup, and the seals agree again.")?;
     stage.flip_a_bit()?;
-    stage.run("verify")?.succeeds(&["all as it was written: 2 checkpoints"])?;
-    stage.run("show @ --artifact notes")?.succeeds(&[NOTES])?;
-    stage.run("log")?.succeeds(&["built, with notes", "the plan is agreed [good]"])
+    stage.run("verify")?.succeeds(&["all as it was written: "])?;
+    stage.run("log")?.succeeds(&["built, with notes", "the cart adds up [good]"])
 }
 
 /// The project that the story plays in.
@@ -145,7 +159,28 @@ impl<'a> Stage<'a> {
 
     fn write(&self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.folder.join(name);
-        fs::write(&path, text).map_err(|error| Failure::file("write", &path, error))
+        let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+        made.and_then(|()| fs::write(&path, text)).map_err(|error| Failure::file("write", &path, error))
+    }
+
+    /// What a careless shell command does.
+    fn wreck(&self) -> Result<(), Failure> {
+        self.tell(format!("{BOLD}$ rm -r src; echo 'all gone' > build.log{BOLD:#}"))?;
+        let source = self.folder.join("src");
+        fs::remove_dir_all(&source).map_err(|error| Failure::file("remove", &source, error))?;
+        self.write("build.log", "all gone\n")
+    }
+
+    /// Checks that a file is as the story says: with this text, or not there.
+    fn holds(&self, name: &str, expected: Option<&str>) -> Result<(), Failure> {
+        match (fs::read_to_string(self.folder.join(name)).ok().as_deref() == expected, expected) {
+            (true, Some(_)) => self.tell(format!("{DIM}({name} is there){DIM:#}")),
+            (true, None) => self.tell(format!("{DIM}({name} is gone){DIM:#}")),
+            (false, _) => Err(Failure::new(
+                Code::Failed,
+                format!("the demo did not go as told: {name} is not as it should be"),
+            )),
+        }
     }
 
     /// Changes one bit of the notes where the store keeps them; a second time changes it back.

@@ -83,7 +83,7 @@ pub(crate) fn run(app: &App, _: &VerifyArgs) -> Result<(), Failure> {
         return Ok(());
     }
     app.ui.line(format!(
-        "all as it was written: {}, {}, {}, {}",
+        "all as it was written: {}, {}, {} ({})",
         ui::count(number(audited.checkpoints), "checkpoint"),
         ui::count(number(verified.snapshots), "snapshot"),
         ui::count(number(audited.blobs), "payload"),

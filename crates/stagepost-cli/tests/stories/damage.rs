@@ -22,7 +22,7 @@ fn saved() -> (TempProject, Vec<String>) {
 fn a_sound_store_is_called_sound() {
     let (project, _) = saved();
     let text = project.ok(&["verify"]);
-    assert!(text.starts_with("all as it was written: 2 checkpoints, 2 payloads"), "{text}");
+    assert!(text.starts_with("all as it was written: 2 checkpoints, 1 snapshot, 2 payloads"), "{text}");
     let verified = project.json(&["verify"]);
     assert_eq!((&verified["sound"], &verified["damage"]), (&json!(true), &json!([])));
     assert_eq!(project.ok(&["--quiet", "verify"]), "");
@@ -165,7 +165,7 @@ fn an_empty_or_foreign_file_is_no_store() {
     project.run(&["log"]).fails(5, &["not a stagepost store"]);
     fs::write(&path, "hello, I am a text file that is longer than a header".repeat(50)).unwrap();
     for command in [&["log"][..], &["save", "-m", "x"], &["verify"]] {
-        project.run(command).fails(5, &["not a database"]);
+        project.run(command).fails(5, &["not a stagepost store", "copy of the store"]);
     }
     fs::remove_file(&path).unwrap();
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a)").unwrap();

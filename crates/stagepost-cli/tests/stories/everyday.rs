@@ -12,7 +12,7 @@ fn a_repository_needs_no_setting_up() {
     assert_eq!((&before["latest"], &before["bytes"]), (&json!(null), &json!(0)));
     assert!(!project.store.exists(), "looking must not make a store");
 
-    assert_eq!(masked(&project.ok(&["save", "-m", "first"])), "saved ID as adhoc/1");
+    assert_eq!(masked(&project.ok(&["save", "-m", "first"])), "saved ID as adhoc/1 with 0 files");
     let status = masked(&project.ok(&[]));
     assert!(status.contains("store .git/stagepost (SIZE)"), "{status}");
     assert!(status.ends_with("latest ID adhoc/1 just now first"), "{status}");
@@ -85,8 +85,12 @@ fn all_work_trees_share_one_store() {
     git(&["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--allow-empty", "-m", "c"]);
     git(&["worktree", "add", "--quiet", "../other"]);
     project.save("in the main one", &[]);
-    assert_eq!(masked(&project.ok(&["-C", "../other", "save", "-m", "x"])), "saved ID as adhoc-other/1");
-    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 2);
+    assert_eq!(
+        masked(&project.ok(&["-C", "../other", "save", "-m", "x"])),
+        "saved ID as adhoc-other/1 with 0 files"
+    );
+    assert_eq!(project.ok(&["--quiet", "log", "--all"]).lines().count(), 2);
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1, "each work tree has its own line");
 }
 
 #[test]
@@ -174,12 +178,12 @@ fn diff_names_every_path_that_changed() {
         "after",
         &["--state", "state.json", "--artifact", "notes=notes.txt", "--artifact", "new=notes.txt"],
     );
-    let text = project.ok(&["diff"]);
+    let text = project.ok(&["diff", "@-", "@"]);
     for line in ["  ~ /step  1 → 2", "  + /done/1  \"build\"", "  - /old  true", "-two", "+2", "added"] {
         assert!(text.contains(line), "no `{line}` in {text}");
     }
-    assert_eq!(project.ok(&["diff", "--quiet"]), "new\nnotes\nstate\n");
-    let stat = masked(&project.ok(&["diff", "--stat", "--artifact", "state"]));
+    assert_eq!(project.ok(&["diff", "--quiet", "@-", "@"]), "notes.txt\nstate.json\nnew\nnotes\nstate\n");
+    let stat = masked(&project.ok(&["diff", "@-", "@", "--stat", "--artifact", "state"]));
     assert_eq!(stat, "state SIZE → SIZE 3 changes");
     let diff = project.json(&["diff", "@-", "@", "--artifact", "state"]);
     assert_eq!(diff["artifacts"][0]["as"], json!("json"));

@@ -1,4 +1,5 @@
 //! The commands, told as short stories through the real program, in temporary folders with real git.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -6,6 +7,7 @@ mod support;
 mod damage;
 mod everyday;
 mod gates;
+mod going_back;
 mod keeping;
 mod names;
 mod schemas;

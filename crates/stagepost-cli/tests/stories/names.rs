@@ -74,5 +74,5 @@ fn an_ambiguous_start_lists_what_it_could_mean() {
 fn with_one_checkpoint_there_is_no_one_before_it() {
     let project = TempProject::new();
     project.save("only", &[]);
-    project.run(&["diff"]).fails(3, &["no checkpoint is called `@-`"]);
+    project.run(&["diff", "@-", "@"]).fails(3, &["no checkpoint is called `@-`"]);
 }

@@ -137,7 +137,8 @@ impl Prompt {
         if self.options.is_empty() && self.kind == Kind::SelectRoute {
             self.options = route::choices(&self.data);
         }
-        if let (true, Some(options)) = (self.options.is_empty(), self.data.get("options")) {
+        let may_choose = self.options.is_empty() && self.kind == Kind::Choose;
+        if let (true, Some(options)) = (may_choose, self.data.get("options")) {
             let read = Options::deserialize(options);
             self.options = read.map_err(|error| invalid(format!("the options in the data: {error}")))?.0;
         }
@@ -158,6 +159,9 @@ impl Prompt {
         let unsafe_id = |choice: &&Choice| choice.id.is_empty() || choice.id.chars().any(char::is_control);
         if chooses && self.options.is_empty() {
             return Some("there is nothing to choose from".to_owned());
+        }
+        if !chooses && !self.options.is_empty() {
+            return Some(format!("nothing is chosen at `{}`; `choose` has options", self.kind));
         }
         if let Some(choice) = self.options.iter().find(unsafe_id) {
             return Some(format!("`{}` cannot be the id of an option", choice.id.escape_debug()));

@@ -3,15 +3,17 @@
 use serde_json::{Map, Value, json};
 
 use super::{Gate, Message, Possible, Prompt};
-use crate::reply::Kind;
+use crate::reply::{Kind, Risk};
 
 impl Message {
     /// The shape that agent kits ask a person with: `header`, `question`, `options` of `label` and `description`,
     /// `multiSelect`. Free text is always welcome. Whatever comes back, a label or words, is an answer in words.
     pub fn ask_user(gate: &Gate) -> Value {
         let message = Message::of(gate);
-        let options: Vec<Value> =
-            message.fixed().map(|answer| json!({"label": answer.say, "description": answer.means})).collect();
+        let options: Vec<Value> = message
+            .fixed(&gate.prompt)
+            .map(|answer| json!({"label": answer.say, "description": answer.means}))
+            .collect();
         json!({
             "gate": gate.id,
             "shown": gate.shown,
@@ -27,7 +29,7 @@ impl Message {
     /// The parameters of MCP's `elicitation/create`: a message and a flat schema.
     pub fn elicitation(gate: &Gate) -> Value {
         let message = Message::of(gate);
-        let says: Vec<&Possible> = message.fixed().collect();
+        let says: Vec<&Possible> = message.fixed(&gate.prompt).collect();
         let mut properties = Map::new();
         if !says.is_empty() {
             properties.insert("answer".to_owned(), answer_schema(&gate.prompt, &says));
@@ -40,9 +42,14 @@ impl Message {
         })
     }
 
-    /// What may be said as it stands, without a gap to fill.
-    fn fixed(&self) -> impl Iterator<Item = &Possible> {
-        self.answers.iter().filter(|answer| !answer.say.contains('…') || answer.option.is_some())
+    /// What may be said as it stands, without a gap to fill. Words that must be typed cannot be clicked.
+    fn fixed<'a>(&'a self, prompt: &Prompt) -> impl Iterator<Item = &'a Possible> {
+        let typed = prompt.risk == Risk::High;
+        self.answers.iter().filter(move |answer| match answer.option {
+            Some(_) => true,
+            None if typed && answer.action.is_consent() => false,
+            None => !answer.say.contains('…'),
+        })
     }
 }
 

@@ -1,12 +1,13 @@
 //! Named payloads of a checkpoint.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ArtifactName;
+use super::canonical::write_string;
 
 /// A named payload of a checkpoint; the bytes are kept once, under their hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +19,16 @@ pub struct Artifact {
     /// Where the bytes are found.
     #[serde(flatten)]
     pub blob: BlobRef,
+}
+
+impl Artifact {
+    pub(super) fn write_canonical(&self, out: &mut String) {
+        let _ = write!(out, "{{\"blob\":\"{}\",\"media\":", self.blob.hash);
+        write_string(out, self.media.as_str());
+        out.push_str(",\"name\":");
+        write_string(out, self.name.as_str());
+        let _ = write!(out, ",\"size\":{}}}", self.blob.size);
+    }
 }
 
 /// Names stored bytes by their hash and size.

@@ -15,28 +15,19 @@ pub fn canonical(value: &Value) -> String {
     out
 }
 
-fn write_value(out: &mut String, value: &Value) {
+pub(super) fn write_value(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
         Value::Number(number) => write_number(out, number),
         Value::String(text) => write_string(out, text),
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_value(out, item);
-            }
-            out.push(']');
-        }
+        Value::Array(items) => write_list(out, items, |item, out| write_value(out, item)),
         Value::Object(members) => write_object(out, members),
     }
 }
 
-fn write_object(out: &mut String, members: &Map<String, Value>) {
+pub(super) fn write_object(out: &mut String, members: &Map<String, Value>) {
     let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
     // Byte order is UTF-16 order unless a name goes beyond the basic plane.
     if members.keys().all(|name| name.is_ascii()) {
@@ -56,7 +47,7 @@ fn write_object(out: &mut String, members: &Map<String, Value>) {
     out.push('}');
 }
 
-fn write_string(out: &mut String, text: &str) {
+pub(super) fn write_string(out: &mut String, text: &str) {
     out.push('"');
     let mut rest = text;
     while let Some(at) = rest.bytes().position(|b| b < 0x20 || b == b'"' || b == b'\\') {
@@ -66,6 +57,22 @@ fn write_string(out: &mut String, text: &str) {
     }
     out.push_str(rest);
     out.push('"');
+}
+
+/// Writes something whose printed form needs no escapes.
+pub(super) fn write_shown(out: &mut String, shown: &impl std::fmt::Display) {
+    let _ = write!(out, "\"{shown}\"");
+}
+
+pub(super) fn write_list<T>(out: &mut String, items: &[T], write: impl Fn(&T, &mut String)) {
+    out.push('[');
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push(']');
 }
 
 fn write_escape(out: &mut String, byte: u8) {
@@ -155,7 +162,7 @@ mod tests {
             (1.7976931348623157e308, "1.7976931348623157e+308"),
             (1e21, "1e+21"),
             (1e20, "100000000000000000000"),
-            (333333333.3333333, "333333333.3333333"),
+            (333_333_333.333_333_3, "333333333.3333333"),
             (1e-6, "0.000001"),
             (1e-7, "1e-7"),
             (-12.5, "-12.5"),

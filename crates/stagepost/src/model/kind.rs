@@ -1,10 +1,12 @@
 //! What a run is an attempt at, and what point of it a checkpoint marks.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::canonical::write_value;
 
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -196,6 +198,15 @@ impl Kind {
             Kind::Safety { .. } => "safety",
             Kind::State => "state",
         }
+    }
+
+    pub(super) fn write_canonical(&self, out: &mut String) {
+        if let Kind::Manual | Kind::State = self {
+            let _ = write!(out, "{{\"type\":\"{}\"}}", self.as_str());
+            return;
+        }
+        let value = serde_json::to_value(self).expect("a kind has string keys only");
+        write_value(out, &value);
     }
 
     /// Says whether this kind by itself marks a point that someone called good.

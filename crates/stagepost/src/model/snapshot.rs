@@ -139,8 +139,9 @@ fn is_safe_part(part: &[u8]) -> bool {
     let name = part.split(|byte| *byte == b':').next().unwrap_or(part);
     let text: String = String::from_utf8_lossy(name).chars().filter(|c| !is_ignored_by_hfs(*c)).collect();
     let text = text.trim_end_matches(['.', ' ']).to_ascii_lowercase();
-    !(part.is_empty() || part == b"." || part == b".." || text == ".git" || text == "git~1")
-        && !part.split(|byte| *byte == b'\\').any(|piece| piece.eq_ignore_ascii_case(b".git"))
+    let is_git = |piece: &[u8]| piece.eq_ignore_ascii_case(b".git");
+    let unsafe_here = part.is_empty() || part == b"." || part == b".." || text == ".git" || text == "git~1";
+    !(unsafe_here || part.split(|byte| *byte == b'\\').any(is_git))
 }
 
 fn is_ignored_by_hfs(c: char) -> bool {

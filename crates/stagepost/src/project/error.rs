@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::model::{CheckpointId, InvalidId};
+use crate::model::{CheckpointId, InvalidId, RepoPath};
 use crate::{snapshot, store};
 
 /// What went wrong.
@@ -73,6 +73,12 @@ pub enum Error {
     NoFiles {
         /// The checkpoint.
         id: CheckpointId,
+    },
+    /// A path was asked for that is neither in the checkpoint nor among the files of now.
+    #[error("`{path}` is neither in the checkpoint nor among the files of now")]
+    UnknownPath {
+        /// The path.
+        path: RepoPath,
     },
     /// No restore is left to undo.
     #[error("there is no restore to undo")]

@@ -71,16 +71,18 @@ impl Project {
 }
 
 impl Project {
-    /// Lets go of snapshots whose checkpoint is pruned or was never written.
+    /// Lets go of snapshots whose checkpoint is pruned or was never written. Whoever is about to write one holds
+    /// the store, so there is none of those now.
     fn release_orphans(&self) -> Result<(), Error> {
+        let _alone = self.store.alone()?;
         let snapshots = self.snapshots()?;
         let mut orphans = Vec::new();
-        for id in snapshots.held()? {
+        for (id, name) in snapshots.held()? {
             if !matches!(self.store.checkpoint(&id)?, Some(Found::Live(_))) {
-                orphans.push(id);
+                orphans.push(name);
             }
         }
-        Ok(snapshots.release(&orphans)?)
+        Ok(snapshots.release_refs(&orphans)?)
     }
 }
 

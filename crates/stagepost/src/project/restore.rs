@@ -124,7 +124,11 @@ impl Project {
     fn plan_from(&self, from: Point, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
         let to = Point::from(snapshot_of(target)?);
         let restore = Restore { from, to, mode: wish.mode, paths: wish.paths.clone() };
-        Ok(self.snapshots()?.plan_restore(&restore)?)
+        let plan = self.snapshots()?.plan_restore(&restore)?;
+        match plan.files.unknown.first() {
+            Some(path) => Err(Error::UnknownPath { path: path.clone() }),
+            None => Ok(plan),
+        }
     }
 
     /// Puts a checkpoint back. What was there before is in a checkpoint first, so that it can be undone.

@@ -95,9 +95,13 @@ impl Project {
         let id = save.id.unwrap_or_else(|| self.context.ids.checkpoint(now));
         let mut batch = Batch { expect: save.expect, ..Batch::default() };
         let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
-        let snapshot = match &save.files {
-            Some(files) => Some(self.capture(&id, files, &save.description, now)?),
-            None => None,
+        // From here until the record is written nothing refers to the snapshot; gc must not take it for an orphan.
+        let (snapshot, _captured) = match &save.files {
+            Some(files) => {
+                let held = self.store.hold()?;
+                (Some(self.capture(&id, files, &save.description, now)?), Some(held))
+            }
+            None => (None, None),
         };
         let captured = snapshot.is_some();
         let content = Content {

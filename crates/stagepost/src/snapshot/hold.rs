@@ -161,7 +161,7 @@ impl<'w> Holder<'w> {
             let entry = index.get()?.tracks(path)?;
             gix::objs::Find::try_find(odb, &entry.id, buffer).ok()?.map(|_| ())
         };
-        match judge.to_git(path, bytes.clone(), &mut index_blob, odb) {
+        match judge.clean(path, bytes.clone(), &mut index_blob, odb) {
             Ok(converted) => Ok(converted),
             Err(_) => {
                 let path = RepoPath::from_bytes(path);

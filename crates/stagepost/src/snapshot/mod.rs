@@ -13,6 +13,7 @@ mod capture;
 mod check;
 mod commit;
 mod compare;
+mod convert;
 pub mod diff;
 mod durable;
 mod fast;
@@ -51,6 +52,7 @@ pub use capture::{Capture, CaptureError, Consent, Look};
 pub use check::Damage;
 pub use commit::{Commit, Signature};
 pub use compare::{Change, Side};
+pub use convert::Converter;
 pub use git::{GitError, GitProgram};
 pub use guard::Refusal;
 pub use lock::{Lock, LockError};
@@ -62,7 +64,7 @@ pub use tree::{EntryMode, TreeEntry};
 
 use crate::model::{CheckpointId, FileCounts, ObjectId, RepoPath, Snapshot};
 use capture::{Deadline, Found};
-use git::{Git, Trust};
+use git::Git;
 use refs::Refs;
 use repository::Repository;
 use sink::Sink;
@@ -317,27 +319,6 @@ impl Snapshots {
         let Found { tree, index_tree, skipped, included, notes, .. } = found;
         let RepositoryState { head, branch, .. } = state;
         Look { tree, index_tree, head, branch, changes, files, skipped, included, notes }
-    }
-
-    /// Returns a blob as it stands in the work tree: line ends, encoding and trusted filter programs applied. Links
-    /// and what has no conversion come back as they are.
-    pub fn to_worktree(
-        &self,
-        path: &RepoPath,
-        mode: EntryMode,
-        blob: &ObjectId,
-    ) -> Result<Vec<u8>, ObjectError> {
-        use std::os::unix::ffi::OsStrExt;
-        if matches!(mode, EntryMode::Link | EntryMode::Submodule) {
-            return self.objects.blob(blob);
-        }
-        let readable = quarantine::join(&self.object_dirs());
-        let git = self.rules_git.configured(Trust::read(&self.rules_git)?.overrides);
-        let git = git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", readable);
-        let path = [b"--path=", path.as_bytes()].concat();
-        let args = ["cat-file", "--filters", "", blob.as_str()].map(std::ffi::OsStr::new);
-        let args = [args[0], args[1], std::ffi::OsStr::from_bytes(&path), args[3]];
-        Ok(git.run(&args, b"")?)
     }
 
     /// Locks this work tree's state and checks what can be checked before looking at files.

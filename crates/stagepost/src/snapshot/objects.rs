@@ -8,7 +8,7 @@ use super::commit::Commit;
 use super::git::{Git, GitError};
 use super::sink::Pending;
 use super::tree::{self, TreeEntry};
-use crate::model::ObjectId;
+use crate::model::{ObjectId, RepoPath};
 
 /// What an object is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -237,6 +237,14 @@ pub enum ObjectError {
         wanted: ObjectKind,
         /// What it is.
         kind: ObjectKind,
+    },
+    /// An object could not be converted to what stands in the work tree.
+    #[error("failed to convert `{path}` for the work tree")]
+    Convert {
+        /// The path.
+        path: RepoPath,
+        /// Why.
+        source: io::Error,
     },
     /// The object's bytes make no sense.
     #[error("object {id} is malformed")]

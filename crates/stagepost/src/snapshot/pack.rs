@@ -42,6 +42,12 @@ pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
+/// Counts the packs that someone keeps, which are at least ours.
+pub(super) fn count_kept(objects_dir: &Path) -> usize {
+    let entries = fs::read_dir(objects_dir.join("pack")).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_name().as_encoded_bytes().ends_with(b".keep")).count()
+}
+
 /// Returns our packs in an object store, each without its suffix.
 pub(super) fn ours(objects_dir: &Path) -> Result<Vec<PathBuf>, CaptureError> {
     let folder = objects_dir.join("pack");

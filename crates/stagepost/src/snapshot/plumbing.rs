@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 
 use super::capture::{Capture, CaptureError, Deadline, Found};
@@ -74,7 +74,7 @@ impl Snapshots {
         }
         ids.sort();
         ids.dedup();
-        plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir())?;
+        plumbed.quarantine.keep(&plumbed.git, &ids, &self.store.objects_dir()).map(drop)?;
         self.objects.refresh();
         Ok(())
     }
@@ -125,12 +125,14 @@ struct Search<'a> {
     included: BTreeSet<RepoPath>,
     notes: BTreeSet<String>,
     staged: BTreeSet<RepoPath>,
+    /// Files that were taken without conversion; git goes on to call them modified.
+    raw: BTreeSet<RepoPath>,
 }
 
 impl<'a> Search<'a> {
     fn new(snapshots: &'a Snapshots, git: &'a Git, options: &'a Capture, deadline: Deadline) -> Self {
-        let (skipped, included, notes, staged) = Default::default();
-        Self { snapshots, git, options, deadline, skipped, included, notes, staged }
+        let (skipped, included, notes, staged, raw) = Default::default();
+        Self { snapshots, git, options, deadline, skipped, included, notes, staged, raw }
     }
 
     fn index_tree(&mut self) -> Result<Option<ObjectId>, CaptureError> {
@@ -157,7 +159,7 @@ impl<'a> Search<'a> {
             self.staged.extend(present);
             // git notes a file's times before it reads it, so what changed meanwhile shows as modified.
             paths = self.modified()?;
-            paths.retain(|path| !removed.contains(path));
+            paths.retain(|path| !removed.contains(path) && !self.raw.contains(path));
             if paths.is_empty() {
                 return Ok(());
             }
@@ -174,7 +176,13 @@ impl<'a> Search<'a> {
         let args = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
         let answer = self.git.try_run(&args, &list)?;
         if !answer.status.success() {
-            return Err(answer.into_error(&args).into());
+            // One file that cannot be converted fails them all; alone, each shows whether it is the one.
+            return match present {
+                [path] => self.keep_raw(path, answer.into_error(&args)),
+                _ => {
+                    present.chunks(present.len().div_ceil(2)).try_for_each(|half| self.update(half, removed))
+                }
+            };
         }
         if String::from_utf8_lossy(&answer.stderr).contains("external filter") {
             self.notes.insert("a filter program failed: raw bytes kept".to_owned());
@@ -183,6 +191,21 @@ impl<'a> Search<'a> {
             let list: Vec<u8> = removed.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
             self.git.run(&["update-index", "-z", "--force-remove", "--stdin"], &list)?;
         }
+        Ok(())
+    }
+
+    /// Takes a file's bytes as they are, because git refused to convert them with `refusal`.
+    fn keep_raw(&mut self, path: &RepoPath, refusal: GitError) -> Result<(), CaptureError> {
+        let file = on_disk(&self.snapshots.root, path.as_bytes());
+        let metadata = fs::symlink_metadata(&file).ok().filter(fs::Metadata::is_file);
+        let (Some(metadata), Ok(bytes)) = (metadata, fs::read(&file)) else { return Err(refusal.into()) };
+        let id = self.git.run(&["hash-object", "-w", "--no-filters", "--stdin"], &bytes)?;
+        let mode = if metadata.permissions().mode() & 0o100 == 0 { "100644" } else { "100755" };
+        let line = format!("{mode} {}\t", String::from_utf8_lossy(&id).trim());
+        let line = [line.as_bytes(), path.as_bytes(), b"\0"].concat();
+        self.git.run(&["update-index", "-z", "--add", "--replace", "--index-info"], &line)?;
+        self.raw.insert(path.clone());
+        self.notes.insert(format!("the conversion of `{path}` failed: raw bytes kept"));
         Ok(())
     }
 
@@ -203,6 +226,7 @@ impl<'a> Search<'a> {
         }
         self.skip_unreadable_folders(&answer.stderr);
         let mut paths = split(&answer.stdout);
+        paths.retain(|path| !self.snapshots.is_ours(path));
         guard::untracked(paths.len(), self.options).map_err(|source| self.snapshots.refused(source))?;
         for asked in self.asked_for() {
             let known: BTreeSet<_> = paths.iter().cloned().collect();
@@ -243,11 +267,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Says whether a folder above the path is a link now: the path is gone then, whatever the link leads to.
+    /// Says whether a link stands where a folder above the path was: the path is gone then.
     fn is_beyond_link(&self, path: &RepoPath) -> bool {
         let bytes = path.as_bytes();
-        let slashes = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-        slashes.into_iter().any(|(slash, _)| on_disk(&self.snapshots.root, &bytes[..slash]).is_symlink())
+        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(position, _)| position);
+        let mut folders = ends.map(|end| on_disk(&self.snapshots.root, &bytes[..end]));
+        folders.any(|folder| fs::symlink_metadata(folder).is_ok_and(|metadata| metadata.is_symlink()))
     }
 
     fn fault(&self, path: &RepoPath) -> Option<(SkipReason, u64)> {

@@ -66,18 +66,24 @@ impl Quarantine {
         Ok(ids)
     }
 
-    /// Packs `ids` and moves the pack to where objects stay; durable when it returns.
-    pub(super) fn keep(&self, git: &Git, ids: &[ObjectId], objects_dir: &Path) -> Result<(), CaptureError> {
+    /// Packs `ids` and moves the pack to where objects stay; durable when it returns. Returns the pack's name, if
+    /// there was something to pack.
+    pub(super) fn keep(
+        &self,
+        git: &Git,
+        ids: &[ObjectId],
+        objects_dir: &Path,
+    ) -> Result<Option<String>, CaptureError> {
         if ids.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let list: String = ids.iter().map(|id| format!("{id}\n")).collect();
         let base = self.path().join("pack");
-        let base = base.to_string_lossy();
-        let args = ["pack-objects", "-q", "--threads=2", "--end-of-options", base.as_ref()];
-        let name = git.run(&args, list.as_bytes())?;
-        let name = String::from_utf8_lossy(&name).trim().to_owned();
-        pack::adopt(&self.path().join(format!("pack-{name}")), objects_dir)
+        let args = ["pack-objects", "-q", "--threads=2", "--end-of-options"].map(OsStr::new);
+        let name = git.run(&[&args[..], &[base.as_os_str()]].concat(), list.as_bytes())?;
+        let name = format!("pack-{}", String::from_utf8_lossy(&name).trim());
+        pack::adopt(&self.path().join(&name), objects_dir)?;
+        Ok(Some(name))
     }
 }
 

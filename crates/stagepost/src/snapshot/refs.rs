@@ -7,6 +7,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::durable;
 use super::git::{Git, GitError};
@@ -125,13 +126,10 @@ impl Refs {
         Ok(())
     }
 
-    /// Returns all our refs of all work trees, with what they name.
-    pub(super) fn ours(&self) -> Result<Vec<(String, ObjectId)>, RefError> {
-        let format = "--format=%(refname)%00%(objectname)";
-        let answer = self.git.run(&["for-each-ref", format, "refs/stagepost/"], b"")?;
-        let text = String::from_utf8_lossy(&answer);
-        let pairs = text.lines().filter_map(|line| line.split_once('\0'));
-        Ok(pairs.filter_map(|(name, id)| Some((name.to_owned(), id.parse().ok()?))).collect())
+    /// Returns all our refs of all work trees.
+    pub(super) fn ours(&self) -> Result<Vec<String>, RefError> {
+        let answer = self.git.run(&["for-each-ref", "--format=%(refname)", "refs/stagepost/"], b"")?;
+        Ok(String::from_utf8_lossy(&answer).lines().map(str::to_owned).collect())
     }
 
     /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions
@@ -180,6 +178,10 @@ enum Target {
     None,
 }
 
+/// How often, and for how long each time, a ref that is locked is waited for.
+const PAUSES: usize = 50;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// git's lock on one ref: a file beside it that must not exist.
 struct RefLock {
     lock: PathBuf,
@@ -193,8 +195,22 @@ impl RefLock {
         let mut lock = path.as_os_str().to_owned();
         lock.push(".lock");
         let lock = PathBuf::from(lock);
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(&lock)?;
-        Ok(Self { lock, path: path.into(), file, committed: false })
+        let open = || OpenOptions::new().write(true).create_new(true).mode(0o644).open(&lock);
+        let mut file = open();
+        // git locks our refs for a moment when it packs them. A lock that stays is one of ours that died: nobody
+        // else writes these refs, and whoever does holds the lock of the work tree.
+        for _ in 0..PAUSES {
+            match &file {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => std::thread::sleep(PAUSE),
+                _ => break,
+            }
+            file = open();
+        }
+        if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
+            durable::remove(&lock)?;
+            file = open();
+        }
+        Ok(Self { file: file?, lock, path: path.into(), committed: false })
     }
 
     fn commit(mut self, id: &ObjectId) -> io::Result<()> {

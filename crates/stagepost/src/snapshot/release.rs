@@ -1,10 +1,15 @@
 //! Letting go of the snapshots of pruned checkpoints.
 
+use std::time::Duration;
+
 use super::capture::CaptureError;
-use super::lock::LockError;
+use super::lock::{Lock, LockError};
 use super::refs::RefError;
 use super::{GitError, Keep, Snapshots, durable, pack};
 use crate::model::CheckpointId;
+
+/// How long to wait for a capture that is going on.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The error of releasing snapshots.
 #[derive(Debug, thiserror::Error)]
@@ -25,38 +30,52 @@ pub enum ReleaseError {
 }
 
 impl Snapshots {
-    /// Lists the checkpoints of this work tree that a snapshot is kept for.
-    pub fn held(&self) -> Result<Vec<CheckpointId>, RefError> {
-        let names = self.refs.ours()?.into_iter().map(|(name, _)| name);
-        let ids = names.filter_map(|name| {
-            let id: CheckpointId = name.rsplit_once('/')?.1.parse().ok()?;
-            (self.refs.name_of(&id) == name).then_some(id)
-        });
-        Ok(ids.collect())
+    /// Lists the checkpoints of all work trees that a snapshot is kept for, each with the ref that keeps it.
+    pub fn held(&self) -> Result<Vec<(CheckpointId, String)>, RefError> {
+        let names = self.refs.ours()?.into_iter();
+        Ok(names.filter_map(|name| Some((name.rsplit_once('/')?.1.parse().ok()?, name))).collect())
     }
 
-    /// Deletes the refs of these checkpoints' snapshots, in this work tree's history. In the user's repository the
-    /// space comes back with the user's next `git gc`: only git knows whether a commit of theirs has come to need
-    /// one of the objects. A private repository is packed anew at once.
+    /// Lets go of these checkpoints' snapshots in this work tree's history.
     pub fn release(&self, ids: &[CheckpointId]) -> Result<(), ReleaseError> {
-        let names: Vec<_> = ids.iter().map(|id| self.refs.name_of(id)).collect();
+        self.release_refs(&ids.iter().map(|id| self.refs.name_of(id)).collect::<Vec<_>>())
+    }
+
+    /// Deletes refs that [`held`](Self::held) listed. In the user's repository the space comes back with the user's
+    /// next `git gc`: only git knows whether a commit of theirs has come to need one of the objects. A private
+    /// repository is packed anew at once.
+    pub fn release_refs(&self, names: &[String]) -> Result<(), ReleaseError> {
         if names.is_empty() {
             return Ok(());
         }
-        self.refs.delete(&names)?;
-        let objects_dir = self.store.objects_dir();
-        let packs = pack::ours(&objects_dir).map_err(|error| ReleaseError::Packs(Box::new(error)))?;
-        for pack in packs {
-            let keep = pack::with_suffix(&pack, ".keep");
-            durable::remove(&keep)
-                .map_err(CaptureError::io("remove", &keep))
-                .map_err(|error| ReleaseError::Packs(Box::new(error)))?;
-        }
+        let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
+        self.refs.delete(names)?;
+        self.let_go().map_err(|error| ReleaseError::Packs(Box::new(error)))?;
         if self.keep() == Keep::Private {
-            self.store_git.run(&["repack", "-a", "-d", "-q"], b"")?;
-            self.store_git.run(&["prune", "--expire=now"], b"")?;
+            // What another work tree is just capturing has no ref yet.
+            let shared = self
+                .folder
+                .parent()
+                .is_some_and(|folder| folder.join("worktrees").is_dir() || folder.ends_with("worktrees"));
+            let age = if shared { "1.hour.ago" } else { "now" };
+            self.store_git.run(&["repack", "-A", "-d", "-q", &format!("--unpack-unreachable={age}")], b"")?;
+            self.store_git.run(&["prune", &format!("--expire={age}")], b"")?;
         }
         self.objects.refresh();
+        Ok(())
+    }
+
+    /// Gives our packs to git, as one: from now on its gc decides what is still needed.
+    fn let_go(&self) -> Result<(), CaptureError> {
+        let objects_dir = self.store.objects_dir();
+        let packs = pack::ours(&objects_dir)?;
+        if packs.len() > 1 {
+            self.merge(&packs, &objects_dir)?;
+        }
+        for pack in pack::ours(&objects_dir)? {
+            let keep = pack::with_suffix(&pack, ".keep");
+            durable::remove(&keep).map_err(CaptureError::io("remove", &keep))?;
+        }
         Ok(())
     }
 
@@ -74,6 +93,9 @@ impl Snapshots {
     /// everything before the old ones go; a failure leaves them as they are, to be tried again.
     pub(super) fn tidy(&self) {
         let objects_dir = self.store.objects_dir();
+        if pack::count_kept(&objects_dir) < MERGE_AT {
+            return;
+        }
         let Ok(packs) = pack::ours(&objects_dir) else { return };
         if packs.len() >= MERGE_AT {
             // Nothing is lost if it fails, and the capture it follows is done.
@@ -89,7 +111,10 @@ impl Snapshots {
         ids.sort();
         ids.dedup();
         let quarantine = super::quarantine::Quarantine::make(&self.folder)?;
-        quarantine.keep(&self.store_git, &ids, objects_dir)?;
-        packs.iter().try_for_each(|old| pack::remove(old))
+        let merged = quarantine.keep(&self.store_git, &ids, objects_dir)?;
+        // If one of them held everything already, the new one can be that very file.
+        let is_merged =
+            |old: &std::path::Path| old.file_name().and_then(|name| name.to_str()) == merged.as_deref();
+        packs.iter().filter(|old| !is_merged(old)).try_for_each(|old| pack::remove(old))
     }
 }

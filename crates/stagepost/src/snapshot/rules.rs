@@ -162,7 +162,7 @@ impl Judge {
     }
 
     /// Converts a file's bytes to what git stores.
-    pub(super) fn to_git(
+    pub(super) fn clean(
         &mut self,
         path: &[u8],
         bytes: Vec<u8>,
@@ -188,7 +188,7 @@ impl Judge {
     }
 
     /// Converts a blob to what stands in the work tree.
-    pub(super) fn to_worktree(
+    pub(super) fn smudge(
         &mut self,
         path: &[u8],
         bytes: Vec<u8>,

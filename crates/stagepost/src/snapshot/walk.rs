@@ -338,10 +338,9 @@ impl<'w> Worker<'w> {
     ) -> Result<(), Stopped> {
         let names = self.names(folder, &job)?;
         let is_repository = |name: &(Vec<u8>, FileType)| name.0 == b".git";
-        if !job.path.is_empty() && names.iter().any(is_repository) {
-            if let Some(outcome) = self.nested(&job) {
-                return self.put(job, outcome);
-            }
+        let maybe = !job.path.is_empty() && names.iter().any(is_repository);
+        if let Some(outcome) = maybe.then(|| self.nested(&job)).flatten() {
+            return self.put(job, outcome);
         }
         let old: HashMap<&[u8], Entry<&[u8]>> =
             job.record.iter().flat_map(Record::entries).map(|entry| (entry.name, entry)).collect();

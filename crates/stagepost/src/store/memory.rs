@@ -42,6 +42,16 @@ impl MemoryStore {
         Self::default()
     }
 
+    fn change_holders(
+        &self,
+        change: impl Fn(usize) -> Option<usize>,
+        holder: fn(Arc<AtomicUsize>) -> Holder,
+    ) -> Result<Hold, Error> {
+        let changed = self.holders.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
+        changed.map_err(|_| Error::Busy { waited: std::time::Duration::ZERO })?;
+        Ok(Hold(Box::new(holder(self.holders.clone()))))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -273,8 +283,11 @@ impl Store for MemoryStore {
     }
 
     fn hold(&self) -> Result<Hold, Error> {
-        self.holders.fetch_add(1, Ordering::SeqCst);
-        Ok(Hold(Box::new(Holder(self.holders.clone()))))
+        self.change_holders(|holders| (holders != ALONE).then(|| holders + 1), Holder::Shared)
+    }
+
+    fn alone(&self) -> Result<Hold, Error> {
+        self.change_holders(|holders| (holders == 0).then_some(ALONE), Holder::Alone)
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error> {
@@ -352,11 +365,20 @@ impl Store for MemoryStore {
     }
 }
 
-/// Counts down when the hold ends.
-struct Holder(Arc<AtomicUsize>);
+/// Stands for one who is alone, where holders are counted.
+const ALONE: usize = usize::MAX;
+
+/// A hold that ends when it is dropped.
+enum Holder {
+    Shared(Arc<AtomicUsize>),
+    Alone(Arc<AtomicUsize>),
+}
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        match self {
+            Holder::Shared(holders) => drop(holders.fetch_sub(1, Ordering::SeqCst)),
+            Holder::Alone(holders) => holders.store(0, Ordering::SeqCst),
+        }
     }
 }

@@ -69,6 +69,10 @@ pub trait Store: Send + Sync {
     /// Keeps collections, also those of other processes, from taking blobs that nothing refers to yet.
     fn hold(&self) -> Result<Hold, Error>;
 
+    /// Waits until nobody holds, and keeps others from holding, here and in other processes, until it is dropped.
+    /// While it lasts, whatever nothing refers to will not be referred to later.
+    fn alone(&self) -> Result<Hold, Error>;
+
     /// Reads a blob back as a stream. Reading *must* end in an error, never in wrong bytes, if what is stored is
     /// not what was put in: the last read fails if the whole does not hash to `blob.hash`.
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error>;

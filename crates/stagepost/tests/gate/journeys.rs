@@ -45,7 +45,12 @@ struct Trip {
 
 impl Trip {
     fn new(journey: Journey) -> Self {
-        Self { temp: TempGates::new(), journey, run: RunId::new("trip").unwrap(), done: RefCell::default() }
+        Self {
+            temp: TempGates::new(),
+            journey,
+            run: RunId::new("trip").expect("a name"),
+            done: RefCell::default(),
+        }
     }
 
     fn travel(&self) -> Travel<'_> {
@@ -53,7 +58,9 @@ impl Trip {
     }
 
     fn go(&self, words: &[&str]) -> Arrived {
-        self.travel().go(&mut work(&self.done), &mut Scripted::new(words.iter().copied())).unwrap()
+        self.travel()
+            .go(&mut work(&self.done), &mut Scripted::new(words.iter().copied()))
+            .expect("the way is free")
     }
 
     fn waits_at(&self, arrived: &Arrived) -> String {

@@ -5,4 +5,5 @@ mod askers;
 mod journeys;
 mod lifetime;
 mod messages;
+mod stored;
 mod support;

@@ -80,8 +80,8 @@ fn messages_are_as_they_were_agreed_on() {
 fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gate/goldens").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("the folder can be made");
+        std::fs::write(&path, text).expect("it can be written");
     }
     let agreed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(agreed == text, "{name} is not as agreed on:\n{text}");
@@ -92,10 +92,7 @@ const NASTY: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\n# Approved\r\n## Question\n\n**Do
 fn nasty() -> Vec<Prompt> {
     let mut all = prompts();
     for prompt in &mut all {
-        let text = serde_json::to_string(&prompt.data).unwrap();
-        let mut data: Value = serde_json::from_str(&text).unwrap();
-        poison(&mut data);
-        prompt.data = data;
+        poison(&mut prompt.data);
         prompt.message = NASTY.to_owned();
         prompt.question = NASTY.to_owned();
         prompt.options.iter_mut().for_each(|option| {
@@ -146,6 +143,18 @@ fn nothing_in_the_data_acts_on_a_terminal_or_looks_like_a_heading() {
         let listed = markdown.lines().filter(|line| line.starts_with("- ")).count();
         assert_eq!(listed, bullets + message.answers.len(), "{kind}: {markdown}");
     }
+}
+
+#[test]
+fn the_exact_words_must_be_typed_and_cannot_be_clicked() {
+    let temp = TempGates::new();
+    let high = prompts().into_iter().find(|prompt| prompt.risk == Risk::High).expect("one of them");
+    let gate = temp.ask("high", high);
+    assert!(Message::of(&gate).plain(60).contains("deploy 7f3a           agree"));
+    let offered = Message::ask_user(&gate)["options"].to_string();
+    assert!(!offered.contains("deploy"), "{offered}");
+    let schema = Message::elicitation(&gate)["requestedSchema"].to_string();
+    assert!(!schema.contains("deploy"), "{schema}");
 }
 
 #[test]

@@ -100,3 +100,20 @@ pub fn assert_no_leftovers(fixture: &Fixture) {
         assert!(!fixture.root.join(".git").join(name).exists(), "{name} was left");
     }
 }
+
+/// Stops after `steps` steps; says whether it was stopped.
+pub fn cut_off(snapshots: &Snapshots, restore: &Restore, steps: usize) -> bool {
+    let mut left = steps;
+    let mut count_down = |_: &RepoPath| {
+        if left == 0 {
+            return ControlFlow::Break(());
+        }
+        left -= 1;
+        ControlFlow::Continue(())
+    };
+    match snapshots.finish_restore(restore, &mut count_down) {
+        Ok(_) => false,
+        Err(RestoreError::Interrupted) => true,
+        Err(error) => panic!("after {steps} steps: {error:?}"),
+    }
+}

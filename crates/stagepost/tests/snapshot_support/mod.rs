@@ -1,6 +1,6 @@
 //! Work trees for tests of snapshots, and git beside them as the measure.
 
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

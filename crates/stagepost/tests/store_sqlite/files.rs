@@ -168,7 +168,7 @@ fn a_lost_end_of_the_log_is_found() {
     let log = copy.folder().join("store.db-wal");
     let length = fs::metadata(&log).unwrap().len();
     fs::remove_file(copy.folder().join("store.db-shm")).ok();
-    fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(length - 100).unwrap();
+    fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(length - 10).unwrap();
     let store = copy.open();
     let story = Story::after(&store, 100);
     assert_eq!(story.damage(), ["the journal ends at entry 5, but entry 6 was written"]);

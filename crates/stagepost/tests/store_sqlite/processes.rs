@@ -155,7 +155,7 @@ fn threads_share_transactions() {
 fn transactions(place: &Place) -> usize {
     let log = std::fs::read(place.folder().join("store.db-wal")).unwrap();
     let salt = &log[16..24];
-    let frames = log[32..].chunks_exact(24 + 4096);
+    let frames = log[32..].chunks_exact(24 + 1024);
     frames.filter(|frame| frame[8..16] == *salt && frame[4..8] != [0; 4]).count()
 }
 

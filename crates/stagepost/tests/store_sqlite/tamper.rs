@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 use stagepost::store::{SqliteStore, Store};
-use stagepost_testutil::Story;
+use stagepost_testutil::{Story, conversation};
 
 use crate::{Place, some_of_everything};
 
@@ -247,5 +247,28 @@ fn a_collection_stops_at_damage_and_keeps_everything() {
     assert!(store.collect().unwrap_err().is_damage());
     for one in saved.iter().flat_map(|one| &one.content.artifacts) {
         store.load(&one.blob).unwrap();
+    }
+}
+
+#[test]
+fn saving_the_same_bytes_again_mends_damaged_pieces() {
+    let place = Place::new();
+    let payloads = [b"a small payload".to_vec(), conversation(40, true)];
+    let save = |store: &SqliteStore, ids: u64| {
+        let story = Story::after(store, ids);
+        let run = story.run("r");
+        payloads.clone().map(|bytes| story.save_state(&run, bytes, None))
+    };
+    let first = save(&place.open(), 0);
+    for sql in ["UPDATE pieces SET data = zeroblob(length(data))", "UPDATE blobs SET list = x'0000'"] {
+        place.raw().execute_batch(sql).unwrap();
+        let store = place.open();
+        assert!(first.iter().any(|one| store.load(&one.content.artifacts[0].blob).is_err()), "{sql}");
+        save(&store, sql.len() as u64 * 100);
+        let fresh = place.open();
+        for (one, bytes) in first.iter().zip(&payloads) {
+            assert_eq!(fresh.load(&one.content.artifacts[0].blob).unwrap(), *bytes, "{sql}");
+        }
+        assert_eq!(Story::after(&fresh, 9_000).damage(), [""; 0], "{sql}");
     }
 }

@@ -1,17 +1,17 @@
 //! Content on its way into and out of a work tree, and what putting files in place needs to know of it.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{OnceCell, RefCell, RefMut};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use super::error::RestoreError;
 use super::task::End;
 use crate::model::{ObjectId, RepoPath};
-use crate::snapshot::git::{Git, GitError, Trust};
+use crate::snapshot::Snapshots;
+use crate::snapshot::convert::Converter;
+use crate::snapshot::git::{Git, GitError};
 use crate::snapshot::objects::ObjectKind;
-use crate::snapshot::rules::{Judge, Rules};
 use crate::snapshot::tree::EntryMode;
-use crate::snapshot::{Snapshots, handle_of};
 
 /// Content by its name.
 pub(super) trait Content {
@@ -47,74 +47,35 @@ pub(super) enum Attributes<'a> {
     Trees { before: &'a ObjectId, after: &'a ObjectId },
 }
 
-/// Content as the repository converts it: by its rules read directly where that is possible, else by git.
+/// Content as the repository converts it: directly where that is possible, else by git.
 pub(super) struct Conversion<'a> {
     snapshots: &'a Snapshots,
     attributes: Attributes<'a>,
-    /// git with only trusted filters, found out once per restore.
-    git: OnceCell<Git>,
-    /// The rules read directly; `None` where only git can follow them.
-    direct: OnceCell<Option<RefCell<Direct>>>,
-}
-
-/// The rules of the work tree, and where they find objects.
-struct Direct {
-    judge: Judge,
-    odb: gix::odb::Handle,
+    /// Made when the first file needs it.
+    converter: OnceCell<RefCell<Converter<'a>>>,
 }
 
 impl<'a> Conversion<'a> {
     pub(super) fn new(snapshots: &'a Snapshots, attributes: Attributes<'a>) -> Self {
-        Self { snapshots, attributes, git: OnceCell::new(), direct: OnceCell::new() }
+        Self { snapshots, attributes, converter: OnceCell::new() }
+    }
+
+    fn converter(&self) -> RefMut<'_, Converter<'a>> {
+        self.converter.get_or_init(|| RefCell::new(self.snapshots.converter())).borrow_mut()
+    }
+
+    /// Whether the converter's rules, which it reads once, are right for the whole restore.
+    fn is_steady(&self) -> bool {
+        matches!(self.attributes, Attributes::WorkTree)
     }
 
     fn git(&self, end: End) -> Result<Git, GitError> {
-        let git = match self.git.get() {
-            Some(git) => git,
-            None => {
-                let overrides = Trust::read(&self.snapshots.rules_git)?.overrides;
-                self.git.get_or_init(|| self.snapshots.git_for_all_objects().configured(overrides))
-            }
-        };
+        let git = self.converter().program()?.clone();
         Ok(match (self.attributes, end) {
-            (Attributes::WorkTree | Attributes::WorkTreeChanging, _) => git.clone(),
+            (Attributes::WorkTree | Attributes::WorkTreeChanging, _) => git,
             (Attributes::Trees { before, .. }, End::Before) => git.with("GIT_ATTR_SOURCE", before.as_str()),
             (Attributes::Trees { after, .. }, End::After) => git.with("GIT_ATTR_SOURCE", after.as_str()),
         })
-    }
-
-    /// The rules read directly, if they are those of the work tree and stay as they are.
-    fn direct(&self) -> Option<&RefCell<Direct>> {
-        let usable = matches!(self.attributes, Attributes::WorkTree);
-        let load = || {
-            let odb = handle_of(self.snapshots.odb.as_ref()?);
-            let repository = self.snapshots.user.as_ref().unwrap_or(&self.snapshots.store);
-            let branch = self.snapshots.user_refs.head().ok()?.1;
-            let program = self.snapshots.rules_git.program();
-            let rules = Rules::load(&self.snapshots.root, repository, branch.as_deref(), program).ok()?;
-            let judge = rules.needs_git.is_none().then(|| rules.judge(None))?.ok()?;
-            Some(RefCell::new(Direct { judge, odb }))
-        };
-        usable.then(|| self.direct.get_or_init(load).as_ref()).flatten()
-    }
-
-    fn for_work_tree_directly(&self, path: &RepoPath, bytes: &[u8]) -> Option<Vec<u8>> {
-        let direct = &mut *self.direct()?.borrow_mut();
-        if direct.judge.needs_git_for_worktree(path.as_bytes(), &direct.odb) {
-            return None;
-        }
-        direct.judge.to_worktree(path.as_bytes(), bytes.to_vec(), &direct.odb).ok()
-    }
-
-    /// Says that `bytes` are what `id` names if that can be told without git; a no is no answer, for some conversions
-    /// depend on more than is known here.
-    fn is_directly(&self, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Option<()> {
-        let direct = &mut *self.direct()?.borrow_mut();
-        let mut index_blob =
-            |buffer: &mut Vec<u8>| self.snapshots.objects.blob(id).ok().map(|blob| *buffer = blob);
-        let converted =
-            direct.judge.to_git(path.as_bytes(), bytes.to_vec(), &mut index_blob, &direct.odb).ok()?;
-        (self.name_of(&converted).ok()? == *id).then_some(())
     }
 
     fn converted_name_of(&self, end: End, path: &RepoPath, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
@@ -146,17 +107,15 @@ impl Content for Conversion<'_> {
         if self.name_of(&bytes)? != *id {
             return Err(RestoreError::Damaged { path: path.clone(), id: id.clone() });
         }
-        if mode == EntryMode::Link {
-            return Ok(bytes);
-        }
-        match self.for_work_tree_directly(path, &bytes) {
-            Some(converted) => Ok(converted),
-            None => self.converted(path, id),
+        match mode {
+            EntryMode::Link => Ok(bytes),
+            _ if self.is_steady() => Ok(self.converter().convert(path, mode, id)?),
+            _ => self.converted(path, id),
         }
     }
 
     fn is(&self, end: End, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Result<bool, RestoreError> {
-        if self.is_directly(path, bytes, id).is_some() {
+        if self.is_steady() && self.converter().is_surely(path, bytes, id) {
             return Ok(true);
         }
         Ok(self.converted_name_of(end, path, bytes)? == *id)

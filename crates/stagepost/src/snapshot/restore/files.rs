@@ -212,7 +212,9 @@ impl<'a, C: Content> Files<'a, C> {
         };
         let temporary = match after.mode {
             EntryMode::Link => folders[folder].link_beside(&bytes)?,
-            mode => folders[folder].write_beside(&bytes, mode == EntryMode::Executable)?,
+            mode => {
+                folders[folder].write_beside(&bytes, mode == EntryMode::Executable, seen.replaced_file())?
+            }
         };
         Ok(Some(Written { seen, folder, temporary, digest: blake3::hash(&bytes) }))
     }

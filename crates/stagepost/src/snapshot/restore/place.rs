@@ -3,7 +3,7 @@
 //! Each looks first whether the path is still as it was seen, and touches nothing if it is not.
 
 use super::task::Task;
-use crate::snapshot::beneath::{Error, Folder, Node, Place, Root, Temporary, name};
+use crate::snapshot::beneath::{Error, Folder, Node, Place, Root, Stamp, Temporary, name};
 use crate::snapshot::tree::EntryMode;
 
 /// What became of one path.
@@ -25,6 +25,14 @@ pub(super) struct Seen<'t> {
 impl Seen<'_> {
     fn name(&self) -> &[u8] {
         name(self.task.path.as_bytes())
+    }
+
+    /// The regular file that stood there, if it was one.
+    pub(super) fn replaced_file(&self) -> Option<Stamp> {
+        match self.node {
+            Node::File(stamp) => Some(stamp),
+            _ => None,
+        }
     }
 
     /// Deletes the file, unless it changed.

@@ -7,6 +7,8 @@ use std::io;
 
 /// Smaller pieces do not repay the frame around compressed bytes.
 const WORTH_TRYING: usize = 96;
+/// Pieces below this are packed only if a quarter is left of them.
+const SMALL: usize = 4096;
 const LEVEL: i32 = 3;
 
 thread_local! {
@@ -20,9 +22,14 @@ pub(crate) fn encode(raw: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(raw);
     }
     match compress(raw) {
-        Ok(packed) if packed.len() + packed.len() / 16 < raw.len() => Cow::Owned(packed),
+        Ok(packed) if is_worth_it(packed.len(), raw.len()) => Cow::Owned(packed),
         _ => Cow::Borrowed(raw),
     }
+}
+
+/// Unpacking a small piece costs as much as reading several raw ones, and a state is read more often than written.
+fn is_worth_it(packed: usize, raw: usize) -> bool {
+    if raw < SMALL { packed * 4 < raw } else { packed + packed / 16 < raw }
 }
 
 /// Appends the `size` bytes of a stored piece to `out`.
@@ -32,15 +39,13 @@ pub(crate) fn decode(stored: &[u8], size: usize, out: &mut Vec<u8>) -> io::Resul
         return Ok(());
     }
     let before = out.len();
-    out.reserve(size);
-    let mut tail = vec![0; size];
-    let written = decompress(stored, &mut tail)?;
-    if written != size {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "a piece unpacks to another size"));
+    out.resize(before + size, 0);
+    let written = decompress(stored, &mut out[before..])?;
+    if written == size {
+        Ok(())
+    } else {
+        Err(io::Error::new(io::ErrorKind::InvalidData, "a piece unpacks to another size"))
     }
-    out.extend_from_slice(&tail);
-    debug_assert_eq!(out.len(), before + size);
-    Ok(())
 }
 
 fn compress(raw: &[u8]) -> io::Result<Vec<u8>> {

@@ -8,9 +8,11 @@ use rusqlite::params;
 
 use super::super::blob::{Cut, Cutter, Piece, PieceList, Prepared, WHOLE, encode};
 use super::super::{Batch, Error};
+use super::collect::write_whole_list;
 use super::known::Stored;
 use super::reading::{
     DEEPEST, INDEXED_BLOB, INDEXED_PIECE, StoredBlob, by_hash, find_piece, hash_of_blob, is_whole, read_list,
+    read_pieces,
 };
 use super::recent::RecentBlob;
 use super::writer::{Job, Outcome, Writing};
@@ -107,8 +109,14 @@ impl<'a> Put<'a> {
         let blob = BlobRef { size: self.size, hash: self.hasher.finalize().into() };
         let pieces = self.pieces;
         self.store.submit(Job::new(move |writing| {
-            if writing.blob(&blob.hash)?.is_none() {
-                writing.store_list(&blob, &pieces, None)?;
+            match writing.blob(&blob.hash)? {
+                None => drop(writing.store_list(&blob, &pieces, None)?),
+                Some(there) => {
+                    let sound = read_list(writing.connection, there.number);
+                    if sound.map_or(true, |list| list.pieces != pieces) {
+                        write_whole_list(writing.connection, there.number, pieces)?;
+                    }
+                }
             }
             Ok(Outcome::Done)
         }))?;
@@ -123,8 +131,8 @@ impl Writing<'_> {
             let piece = &payload.pieces[0];
             return self.store_piece(&piece.hash, payload.bytes.len(), || payload.packed_piece(0)).map(drop);
         }
-        if self.blob(&payload.blob.hash)?.is_some() {
-            return Ok(());
+        if let Some(there) = self.blob(&payload.blob.hash)? {
+            return self.mend_unless_sound(there.number, payload);
         }
         let base = self.base_of(payload)?;
         let known = base.as_ref().map_or(0, |base| base.agreeing);
@@ -138,6 +146,22 @@ impl Writing<'_> {
         let (number, depth) = self.store_list(&payload.blob, &pieces, base.map(|base| base.stored))?;
         self.pending.push(Arc::new(RecentBlob { prepared: payload.clone(), number, depth, pieces }));
         Ok(())
+    }
+
+    /// What is there is used again only if it reads back; a save must not succeed on damaged bytes.
+    fn mend_unless_sound(&mut self, number: i64, payload: &Prepared) -> Result<(), Error> {
+        let mut stored = Vec::with_capacity(payload.bytes.len());
+        let read = read_list(self.connection, number)
+            .and_then(|list| read_pieces(self.connection, &list.pieces, &mut stored));
+        if read.is_ok() && stored == **payload.bytes {
+            return Ok(());
+        }
+        let mut pieces = Vec::with_capacity(payload.pieces.len());
+        for (index, piece) in payload.pieces.iter().enumerate() {
+            let size = piece.end - piece.start;
+            pieces.push(self.store_piece(&piece.hash, size, || payload.packed_piece(index))?);
+        }
+        write_whole_list(self.connection, number, pieces)
     }
 
     /// Finds the list that a payload's own list is written as a difference to. If it is one we wrote ourselves,
@@ -186,7 +210,8 @@ impl Writing<'_> {
         Ok((number, depth))
     }
 
-    /// Stores a piece unless it is there, and returns its number.
+    /// Stores a piece unless it is there and sound, and returns its number. A damaged one is mended in its place, for
+    /// everything that refers to it.
     fn store_piece<'p>(
         &mut self,
         hash: &Hash,
@@ -194,6 +219,11 @@ impl Writing<'_> {
         packed: impl FnOnce() -> Cow<'p, [u8]>,
     ) -> Result<i64, Error> {
         if let Some(there) = self.piece(hash)? {
+            let mut stored = Vec::with_capacity(size);
+            let read = read_pieces(self.connection, &[there.number], &mut stored);
+            if read.is_err() || Hash::of(&stored) != *hash {
+                self.mend_piece(there.number, size, &packed())?;
+            }
             return Ok(there.number);
         }
         let (number, size) = (self.known.last_piece + 1, size as i64);
@@ -207,6 +237,14 @@ impl Writing<'_> {
         self.known.last_piece = number;
         self.known.pieces.insert(*hash, Stored { number, size });
         Ok(number)
+    }
+
+    fn mend_piece(&self, number: i64, size: usize, packed: &[u8]) -> Result<(), Error> {
+        let mut statement = self
+            .connection
+            .prepare_cached("UPDATE pieces SET size = ?2, data = ?3 WHERE number = ?1")
+            .map_err(db("mend a payload"))?;
+        statement.execute(params![number, size as i64, packed]).map(drop).map_err(db("mend a payload"))
     }
 
     fn piece(&self, hash: &Hash) -> Result<Option<Stored>, Error> {

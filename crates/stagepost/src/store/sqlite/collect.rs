@@ -28,6 +28,10 @@ pub(super) fn lock_shared(file: &File, busy: Duration, folder: &Path) -> Result<
     lock(file, FlockOperation::NonBlockingLockShared, busy, folder)
 }
 
+pub(super) fn lock_exclusive(file: &File, busy: Duration, folder: &Path) -> Result<(), Error> {
+    lock(file, FlockOperation::NonBlockingLockExclusive, busy, folder)
+}
+
 fn lock(file: &File, operation: FlockOperation, busy: Duration, folder: &Path) -> Result<(), Error> {
     let started = Instant::now();
     loop {
@@ -47,7 +51,7 @@ impl SqliteStore {
     pub(super) fn collect_blobs(&self) -> Result<Collected, Error> {
         let before = open::size_on_disk(&self.folder);
         let held = hold_file(&self.folder)?;
-        lock(&held, FlockOperation::NonBlockingLockExclusive, self.busy, &self.folder)?;
+        lock_exclusive(&held, self.busy, &self.folder)?;
         // Most of the journal is read without the write lock; the sweep reads only what came meanwhile.
         let mut marked = Marked::default();
         self.read(|connection| marked.mark(connection))?;
@@ -219,7 +223,7 @@ fn all_pieces(connection: &Connection) -> Result<Vec<(i64, Hash)>, Error> {
 }
 
 /// Writes a list again without a base.
-fn write_whole_list(connection: &Connection, number: i64, pieces: Vec<i64>) -> Result<(), Error> {
+pub(super) fn write_whole_list(connection: &Connection, number: i64, pieces: Vec<i64>) -> Result<(), Error> {
     let mut statement = connection
         .prepare_cached("UPDATE blobs SET base = NULL, depth = 0, list = ?2 WHERE number = ?1")
         .map_err(db("rewrite a list"))?;

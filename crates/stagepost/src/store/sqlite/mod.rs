@@ -206,15 +206,23 @@ impl Store for SqliteStore {
         Ok(Hold(Box::new(file)))
     }
 
+    fn alone(&self) -> Result<Hold, Error> {
+        let file = collect::hold_file(&self.folder)?;
+        collect::lock_exclusive(&file, self.busy, &self.folder)?;
+        Ok(Hold(Box::new(file)))
+    }
+
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error> {
         self.open_stream(blob)
     }
 
     fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Error> {
-        match self.recent.get(blob) {
-            Some(recent) => Ok(recent.prepared.bytes.to_vec()),
-            None => self.load_stored(blob),
+        if let Some(bytes) = self.recent.bytes(blob) {
+            return Ok(bytes.to_vec());
         }
+        let bytes = self.load_stored(blob)?;
+        self.recent.keep_read(blob, &bytes);
+        Ok(bytes)
     }
 
     fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {

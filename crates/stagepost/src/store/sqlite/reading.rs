@@ -136,7 +136,7 @@ fn read_list_row(connection: &Connection, number: i64) -> Result<Option<ListRow>
 }
 
 /// Appends pieces to `out`. Pieces stored one after the other are read one after the other.
-fn read_pieces(connection: &Connection, pieces: &[i64], out: &mut Vec<u8>) -> Result<(), Error> {
+pub(super) fn read_pieces(connection: &Connection, pieces: &[i64], out: &mut Vec<u8>) -> Result<(), Error> {
     const SQL: &str = "SELECT number, size, data FROM pieces WHERE number BETWEEN ?1 AND ?2 ORDER BY number";
     let mut statement = connection.prepare_cached(SQL).map_err(db("read a payload"))?;
     let mut rest = pieces;

@@ -8,7 +8,10 @@ use crate::model::BlobRef;
 
 /// The payloads written last, so that their continuations are cheap to write and they are cheap to read.
 #[derive(Default)]
-pub(super) struct Recent(Mutex<Vec<Arc<RecentBlob>>>);
+pub(super) struct Recent {
+    written: Mutex<Vec<Arc<RecentBlob>>>,
+    read: Mutex<Vec<(BlobRef, Arc<Vec<u8>>)>>,
+}
 
 /// A payload with the numbers it was stored under.
 pub(super) struct RecentBlob {
@@ -20,11 +23,36 @@ pub(super) struct RecentBlob {
 
 impl Recent {
     const MOST: usize = 16;
+    const MOST_READ: usize = 4;
+    /// Smaller ones are read as fast from the database.
+    const LEAST_READ: usize = 16 << 10;
     const MOST_BYTES: usize = 32 << 20;
 
     pub(super) fn get(&self, blob: &BlobRef) -> Option<Arc<RecentBlob>> {
-        let recent = lock(&self.0);
+        let recent = lock(&self.written);
         recent.iter().find(|recent| recent.prepared.blob == *blob).cloned()
+    }
+
+    /// Returns the bytes of a payload that was written or read lately. They were checked then.
+    pub(super) fn bytes(&self, blob: &BlobRef) -> Option<Arc<Vec<u8>>> {
+        let written = self.get(blob).map(|recent| recent.prepared.bytes.clone());
+        written.or_else(|| {
+            lock(&self.read).iter().find(|(known, _)| known == blob).map(|(_, bytes)| bytes.clone())
+        })
+    }
+
+    /// Keeps a payload that was read: a state is often read again before it changes.
+    pub(super) fn keep_read(&self, blob: &BlobRef, bytes: &[u8]) {
+        if !(Self::LEAST_READ..=Self::MOST_BYTES / 4).contains(&bytes.len()) {
+            return;
+        }
+        let mut read = lock(&self.read);
+        read.retain(|(known, _)| known != blob);
+        read.push((*blob, Arc::new(bytes.to_vec())));
+        let mut total: usize = read.iter().map(|(_, bytes)| bytes.len()).sum();
+        while read.len() > Self::MOST_READ || total > Self::MOST_BYTES {
+            total -= read.remove(0).1.len();
+        }
     }
 
     /// Keeps a payload in place of the one it continues, which nobody will continue again.
@@ -32,7 +60,7 @@ impl Recent {
         if blob.prepared.bytes.len() > Self::MOST_BYTES / 4 {
             return;
         }
-        let mut recent = lock(&self.0);
+        let mut recent = lock(&self.written);
         let base = blob.prepared.base;
         recent.retain(|other| other.prepared.blob != blob.prepared.blob && Some(other.prepared.blob) != base);
         recent.push(blob);
@@ -44,6 +72,6 @@ impl Recent {
 
     /// Forgets everything, because numbers may mean something else from now on.
     pub(super) fn clear(&self) {
-        lock(&self.0).clear();
+        lock(&self.written).clear();
     }
 }

@@ -1,0 +1,114 @@
+//! Restore, undo, redo: back, and forward again.
+
+use serde_json::json;
+
+use crate::support::TempProject;
+
+/// A saved project that somebody wrecked afterwards.
+fn wrecked() -> (TempProject, String) {
+    let project = TempProject::new();
+    project.write("src/main.rs", "fn main() {}\n");
+    project.write("notes.txt", "one\n");
+    let id = project.save("works", &["--label", "good"]);
+    std::fs::remove_dir_all(project.folder.join("src")).unwrap();
+    project.write("notes.txt", "two\n");
+    project.write("junk.txt", "junk\n");
+    (project, id)
+}
+
+fn read(project: &TempProject, name: &str) -> Option<String> {
+    std::fs::read_to_string(project.folder.join(name)).ok()
+}
+
+fn is_wrecked(project: &TempProject) -> bool {
+    let found = (read(project, "src/main.rs"), read(project, "notes.txt"), read(project, "junk.txt"));
+    found == (None, Some("two\n".to_owned()), Some("junk\n".to_owned()))
+}
+
+fn is_whole(project: &TempProject) -> bool {
+    let found = (read(project, "src/main.rs"), read(project, "notes.txt"), read(project, "junk.txt"));
+    found == (Some("fn main() {}\n".to_owned()), Some("one\n".to_owned()), None)
+}
+
+#[test]
+fn back_and_forward_again() {
+    let (project, _) = wrecked();
+    assert!(project.ok(&["restore", "last-good"]).contains("2 files written, 1 deleted"));
+    assert!(is_whole(&project));
+    project.ok(&["undo"]);
+    assert!(is_wrecked(&project));
+    project.ok(&["redo"]);
+    assert!(is_whole(&project));
+    project.ok(&["undo"]);
+    assert!(is_wrecked(&project));
+    project.run(&["undo"]).fails(3, &["no restore to undo", "stagepost log --all"]);
+    project.ok(&["redo"]);
+    project.run(&["redo"]).fails(3, &["no undo to take back", "stagepost log --all"]);
+    project.ok(&["verify"]);
+}
+
+#[test]
+fn the_dry_run_says_what_will_happen_and_does_nothing() {
+    let (project, _) = wrecked();
+    let plan = project.ok(&["restore", "@", "--dry-run"]);
+    assert_eq!(plan, "write   notes.txt\nwrite   src/main.rs\ndelete  junk.txt\n");
+    let planned = project.json(&["restore", "@", "--dry-run"]);
+    assert_eq!(planned["dry_run"], json!(true));
+    assert!(is_wrecked(&project));
+    assert_eq!(project.ok(&["--quiet", "log", "--all"]).lines().count(), 1);
+
+    let done = project.json(&["restore", "@"]);
+    assert_eq!(
+        (&done["restore"]["done"]["written"], &done["restore"]["done"]["deleted"]),
+        (&json!(2), &json!(1))
+    );
+    let safety = done["restore"]["safety"].as_str().unwrap().to_owned();
+    assert_eq!(project.json(&["show", &safety])["checkpoint"]["kind"]["type"], json!("safety"));
+}
+
+#[test]
+fn some_files_only() {
+    let (project, _) = wrecked();
+    project.ok(&["restore", "@", "notes.txt"]);
+    assert_eq!(read(&project, "notes.txt").as_deref(), Some("one\n"));
+    assert_eq!(read(&project, "src/main.rs"), None);
+    assert_eq!(read(&project, "junk.txt").as_deref(), Some("junk\n"));
+    project.run(&["restore", "@", "../elsewhere"]).fails(2, &["not inside the project"]);
+    project.run(&["restore", "nothing"]).fails(3, &["no checkpoint is called"]);
+}
+
+#[test]
+fn the_repository_stays_as_it_was() {
+    let (project, _) = wrecked();
+    let git = |args: &[&str]| String::from_utf8(project.tool("git", args).output().unwrap().stdout).unwrap();
+    project.tool("git", ["add", "notes.txt"]).status().unwrap();
+    let before = (git(&["ls-files", "-s"]), git(&["branch", "-a"]), git(&["tag"]), git(&["stash", "list"]));
+    project.ok(&["restore", "@"]);
+    project.ok(&["undo"]);
+    assert_eq!(
+        (git(&["ls-files", "-s"]), git(&["branch", "-a"]), git(&["tag"]), git(&["stash", "list"])),
+        before
+    );
+}
+
+#[test]
+fn a_checkpoint_without_files_cannot_put_any_back() {
+    let (project, _) = wrecked();
+    project.save("no files", &["--no-files"]);
+    project.run(&["restore", "@"]).fails(3, &["show ID --artifact NAME"]);
+    assert!(is_wrecked(&project));
+}
+
+#[test]
+fn without_git_it_is_the_same() {
+    let project = TempProject::plain();
+    project.ok(&["init"]);
+    project.write("a.txt", "one\n");
+    project.save("first", &[]);
+    project.write("a.txt", "two\n");
+    assert!(project.ok(&["diff"]).contains("-one\n+two\n"));
+    project.ok(&["restore", "@"]);
+    assert_eq!(read(&project, "a.txt").as_deref(), Some("one\n"));
+    project.ok(&["undo"]);
+    assert_eq!(read(&project, "a.txt").as_deref(), Some("two\n"));
+}

@@ -1,0 +1,287 @@
+//! Going back and forward, with real files, real git and a real store.
+
+use stagepost::model::{Kind, RepoPath, Topic};
+use stagepost::project::{Error, Project, Save, Settings, Verb, Wish};
+use stagepost::retention::Policy;
+use stagepost::snapshot::restore::Mode;
+use stagepost::store::{Batch, EventQuery, NewEntry, Query};
+use stagepost_testutil::{TempProject, save_files};
+
+fn whole() -> Wish {
+    Wish::default()
+}
+
+#[test]
+fn a_restore_brings_files_back_and_undo_and_redo_go_both_ways() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").write("gone.txt", "kept").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two").write("new/b.txt", "made since").remove("gone.txt");
+
+    let outcome = project.restore(&first, &whole()).unwrap();
+    let done = outcome.done.unwrap();
+    assert_eq!((done.written, done.deleted), (2, 1));
+    assert_eq!(
+        (temp.read("a.txt").as_deref(), temp.read("gone.txt").as_deref()),
+        (Some("one"), Some("kept"))
+    );
+    assert!(!temp.root().join("new").exists());
+
+    for _ in 0..3 {
+        project.undo().unwrap();
+        assert_eq!(temp.read("a.txt").as_deref(), Some("two"));
+        assert_eq!(temp.read("new/b.txt").as_deref(), Some("made since"));
+        assert_eq!(temp.read("gone.txt"), None);
+        project.redo().unwrap();
+        assert_eq!(temp.read("a.txt").as_deref(), Some("one"));
+        assert_eq!(temp.read("new/b.txt"), None);
+    }
+    assert!(matches!(project.redo(), Err(Error::NothingToRedo)));
+}
+
+#[test]
+fn what_was_changed_after_a_restore_comes_back_with_redo() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two");
+    project.restore(&first, &whole()).unwrap();
+    temp.write("a.txt", "edited after the restore");
+    project.undo().unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("two"));
+    project.redo().unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("edited after the restore"));
+}
+
+#[test]
+fn a_hard_restore_and_its_undo_move_head_and_index_exactly() {
+    let temp = TempProject::git();
+    temp.write("a.txt", "one").run_git(&["add", "."]);
+    temp.run_git(&["commit", "-qm", "one"]);
+    temp.write("a.txt", "staged").run_git(&["add", "."]);
+    temp.write("a.txt", "unstaged");
+    let project = temp.open();
+    let point = save_files(&project, "staged and unstaged");
+    let seen = |temp: &TempProject| {
+        (temp.run_git(&["rev-parse", "HEAD"]), temp.run_git(&["diff", "--cached"]), temp.run_git(&["diff"]))
+    };
+    let before = seen(&temp);
+
+    temp.run_git(&["commit", "-qam", "two"]);
+    temp.write("b.txt", "later").run_git(&["add", "."]);
+    let later = seen(&temp);
+    project.restore(&point, &Wish { mode: Mode::Hard, paths: vec![] }).unwrap();
+    assert_eq!(seen(&temp), before);
+    project.undo().unwrap();
+    assert_eq!(seen(&temp), later);
+    assert_eq!(temp.run_git(&["branch", "--show-current"]), "main");
+}
+
+#[test]
+fn single_paths_leave_the_rest_alone_and_are_undone_alone() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").write("b.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two").write("b.txt", "two");
+    project.restore(&first, &Wish { mode: Mode::Files, paths: vec![RepoPath::from("a.txt")] }).unwrap();
+    assert_eq!((temp.read("a.txt").as_deref(), temp.read("b.txt").as_deref()), (Some("one"), Some("two")));
+    temp.write("b.txt", "three");
+    project.undo().unwrap();
+    assert_eq!((temp.read("a.txt").as_deref(), temp.read("b.txt").as_deref()), (Some("two"), Some("three")));
+}
+
+#[test]
+fn an_ignored_file_in_the_way_is_saved_before_it_is_overwritten() {
+    let temp = TempProject::git();
+    let project = temp.write("secret.txt", "tracked once").open();
+    let first = save_files(&project, "first");
+    temp.write(".gitignore", "secret.txt\n").write("secret.txt", "only here");
+    project.restore(&first, &whole()).unwrap();
+    assert_eq!(temp.read("secret.txt").as_deref(), Some("tracked once"));
+    project.undo().unwrap();
+    assert_eq!(temp.read("secret.txt").as_deref(), Some("only here"));
+}
+
+/// Leaves the store as a kill between the intent and the end of a restore does.
+fn cut_off(temp: &TempProject, project: &Project) {
+    let events = project.store().events(&EventQuery::all(Topic::Restore)).expect("events can be read");
+    let (_, began) = &events[events.len() - 2];
+    assert_eq!(began.body["state"], "began");
+    project
+        .store()
+        .write(Batch { entries: vec![NewEntry::Event(began.clone())], ..Batch::default() })
+        .expect("the event can be written");
+    temp.write("a.txt", "two");
+}
+
+#[test]
+fn a_restore_that_was_cut_off_is_finished_by_the_next_command() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").write("b.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two").write("b.txt", "two");
+    project.restore(&first, &whole()).unwrap();
+    cut_off(&temp, &project);
+
+    let next = temp.open();
+    let recovery = next.recover().unwrap().unwrap();
+    assert!(recovery.finished);
+    assert_eq!((temp.read("a.txt").as_deref(), temp.read("b.txt").as_deref()), (Some("one"), Some("one")));
+    assert_eq!(next.recover().unwrap(), None, "it is over");
+    next.undo().unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("two"));
+}
+
+#[test]
+fn a_restore_that_cannot_be_finished_is_taken_back_and_spares_what_was_changed_meanwhile() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").write("b.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two").write("b.txt", "two");
+    project.restore(&first, &whole()).unwrap();
+    cut_off(&temp, &project);
+    temp.write("b.txt", "someone was here");
+
+    let recovery = temp.open().recover().unwrap().unwrap();
+    assert!(!recovery.finished);
+    assert_eq!(recovery.left, [RepoPath::from("b.txt")]);
+    assert_eq!(temp.read("a.txt").as_deref(), Some("two"));
+    assert_eq!(temp.read("b.txt").as_deref(), Some("someone was here"));
+}
+
+#[test]
+fn nothing_of_the_users_moves_when_files_are_saved() {
+    let temp = TempProject::git();
+    temp.write("a.txt", "one").run_git(&["add", "."]);
+    temp.run_git(&["commit", "-qm", "one"]);
+    temp.write("a.txt", "two").write("b.txt", "new");
+    let seen = |temp: &TempProject| {
+        let file = |name: &str| std::fs::read(temp.root().join(".git").join(name)).ok();
+        (
+            file("HEAD"),
+            file("index"),
+            file("config"),
+            temp.run_git(&["status", "--porcelain"]),
+            temp.run_git(&["branch", "-a"]),
+            temp.run_git(&["tag"]),
+            temp.run_git(&["stash", "list"]),
+        )
+    };
+    temp.run_git(&["status"]);
+    let before = seen(&temp);
+    save_files(&temp.open(), "first");
+    assert_eq!(seen(&temp), before);
+}
+
+#[test]
+fn gc_lets_snapshots_go_with_their_checkpoints_and_keeps_what_undo_needs() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two");
+    save_files(&project, "second");
+    temp.write("a.txt", "three");
+    let outcome = project.restore(&first, &whole()).unwrap();
+
+    let plan = project.plan_gc(&Policy { keep_last: Some(1), ..Policy::default() }).unwrap();
+    assert_eq!(plan.plan.prune.iter().map(|one| one.id).collect::<Vec<_>>(), [first.id]);
+    project.apply_gc(&plan).unwrap();
+    let refs = temp.run_git(&["for-each-ref", "--format=%(refname)", "refs/stagepost"]);
+    assert!(!refs.contains(&first.id.to_string()), "{refs}");
+    assert!(refs.contains(&outcome.safety.to_string()), "{refs}");
+    temp.run_git(&["gc", "-q", "--prune=now"]);
+    assert!(project.verify().unwrap().is_sound());
+    project.undo().unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("three"));
+    assert!(matches!(project.resolve(&first.id.to_string()), Err(Error::Pruned { .. })));
+}
+
+#[test]
+fn a_snapshot_whose_record_was_never_written_is_let_go() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").open();
+    save_files(&project, "first");
+    let orphan = "0190163d-8694-739b-aea5-966c26f8ad91".parse().unwrap();
+    project.snapshots().unwrap().capture(&orphan, &Default::default()).unwrap();
+    assert!(project.verify().unwrap().is_sound());
+    project.apply_gc(&project.plan_gc(&Policy::default()).unwrap()).unwrap();
+    let refs = temp.run_git(&["for-each-ref", "refs/stagepost"]);
+    assert!(!refs.contains("0190163d"), "{refs}");
+}
+
+#[test]
+fn verify_names_a_checkpoint_whose_files_are_damaged() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").open();
+    let first = save_files(&project, "first");
+    let packs = temp.root().join(".git/objects/pack");
+    for pack in std::fs::read_dir(packs).unwrap().map(|entry| entry.unwrap().path()) {
+        if pack.extension().is_some_and(|extension| extension == "pack" || extension == "idx") {
+            std::fs::remove_file(pack).unwrap();
+        }
+    }
+    let verified = temp.open().verify().unwrap();
+    assert_eq!(verified.damage.len(), 1, "{:?}", verified.damage);
+    assert_eq!(verified.damage[0].checkpoint, Some(first.id));
+}
+
+#[test]
+fn linked_work_trees_share_a_store_and_have_their_own_histories() {
+    let temp = TempProject::git();
+    temp.write("a.txt", "one").run_git(&["add", "."]);
+    temp.run_git(&["commit", "-qm", "one"]);
+    let other = temp.beside("other");
+    temp.run_git(&["worktree", "add", "-q", "-b", "side", other.to_str().unwrap()]);
+    let (main, side) = (temp.open(), temp.open_with(&other, Settings::default()));
+    let in_main = save_files(&main, "in main");
+    std::fs::write(other.join("a.txt"), "two").unwrap();
+    let in_side = save_files(&side, "in side");
+
+    assert_eq!(main.resolve("@").unwrap().id, in_main.id);
+    assert_eq!(side.resolve("@").unwrap().id, in_side.id);
+    assert_eq!(main.log(&Query::default()).unwrap().len(), 2, "one store");
+    side.restore(&in_main, &whole()).unwrap();
+    assert_eq!(std::fs::read_to_string(other.join("a.txt")).unwrap(), "one");
+    assert!(matches!(main.undo(), Err(Error::NothingToUndo)));
+    side.undo().unwrap();
+    assert_eq!(std::fs::read_to_string(other.join("a.txt")).unwrap(), "two");
+}
+
+#[test]
+fn a_folder_without_git_works_the_same_and_gets_no_git_folder() {
+    let temp = TempProject::plain();
+    let project = temp.write("a.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two").write("b.txt", "new");
+    project.restore(&first, &whole()).unwrap();
+    assert_eq!((temp.read("a.txt").as_deref(), temp.read("b.txt")), (Some("one"), None));
+    project.undo().unwrap();
+    assert_eq!(temp.read("b.txt").as_deref(), Some("new"));
+    let hard = project.restore(&first, &Wish { mode: Mode::Hard, paths: vec![] });
+    assert!(matches!(hard, Err(Error::Restore(_))), "{hard:?}");
+    assert!(!temp.root().join(".git").exists());
+    assert!(project.verify().unwrap().is_sound());
+}
+
+#[test]
+fn every_restore_is_in_the_history_and_safety_is_not_in_the_way() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("a.txt", "two");
+    project.restore(&first, &whole()).unwrap();
+    project.undo().unwrap();
+    let verbs: Vec<Verb> = project.restores().unwrap().into_iter().map(|(_, record)| record.verb).collect();
+    assert_eq!(verbs, [Verb::Restore, Verb::Undo]);
+    assert_eq!(project.resolve("@").unwrap().id, first.id);
+    let kinds = project.log(&Query::default()).unwrap();
+    assert_eq!(kinds.iter().filter(|one| matches!(one.content.kind, Kind::Safety { .. })).count(), 2);
+}
+
+#[test]
+fn a_checkpoint_without_files_cannot_be_restored() {
+    let temp = TempProject::git();
+    let project = temp.open();
+    let saved = project.save(Save::default()).unwrap();
+    assert!(matches!(project.restore(&saved, &whole()), Err(Error::NoFiles { .. })));
+}

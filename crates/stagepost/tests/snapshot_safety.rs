@@ -1,0 +1,363 @@
+//! What a capture must never do, and what must never harm a snapshot.
+
+#![allow(clippy::unwrap_used)]
+
+mod snapshot_support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use snapshot_support::{Fixture, id};
+use stagepost::snapshot::{Capture, CaptureError, Consent, Keep, Refusal, Way};
+
+/// Every file of the user's repository, but for objects and what is ours.
+fn users_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let path = entry.path();
+            let ours = path.ends_with(".git/objects")
+                || path.ends_with(".git/stagepost")
+                || path.ends_with("refs/stagepost");
+            match entry.file_type().unwrap() {
+                _ if ours => {}
+                kind if kind.is_dir() => collect(&path, files),
+                _ => drop(files.insert(path.clone(), fs::read(&path).unwrap())),
+            }
+        }
+    }
+    let mut files = BTreeMap::new();
+    collect(root, &mut files);
+    files
+}
+
+const WAYS: [(Keep, Way); 3] =
+    [(Keep::Repository, Way::Fastest), (Keep::Repository, Way::GitProgram), (Keep::Private, Way::Fastest)];
+
+#[test]
+fn nothing_of_the_users_moves() {
+    let fixture = Fixture::new();
+    fixture.write("a.txt", "stashed");
+    fixture.git(&["stash", "-q"]);
+    fixture.git(&["tag", "-a", "-m", "t", "t"]);
+    fixture
+        .write("a.txt", "staged")
+        .write(".git/hooks/post-checkout", "#!/bin/sh\ntouch ran\n")
+        .executable(".git/hooks/post-checkout");
+    fixture.git(&["add", "a.txt"]);
+    fixture.write("a.txt", "not staged").write("new", "x").remove("dir/b.txt");
+    let before = users_files(&fixture.root);
+    for (keep, way) in WAYS {
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        snapshots.capture(&id(), &Capture::default()).unwrap();
+        snapshots.look(&Capture::default()).unwrap();
+        assert_eq!(users_files(&fixture.root), before, "{keep:?} {way:?}");
+    }
+}
+
+#[test]
+fn snapshots_survive_gc_and_are_in_nobodys_way() {
+    let fixture = Fixture::new();
+    fixture.write("a.txt", "changed").write("new", "x");
+    let status = fixture.git(&["status", "--short"]);
+    let snapshots = fixture.open();
+    let first = snapshots.capture(&id(), &Capture::default()).unwrap();
+    fixture.write("a.txt", "again");
+    let second = snapshots.capture(&id(), &Capture::default()).unwrap();
+    fixture.git(&["gc", "-q", "--prune=now"]);
+    let fresh = fixture.open();
+    fresh.check(&first).unwrap();
+    fresh.check(&second).unwrap();
+    assert_eq!(fixture.git(&["show", &format!("{}:a.txt", first.commit)]), "changed");
+    assert_eq!(fixture.git(&["status", "--short"]), status);
+    for args in [&["branch", "-a"][..], &["tag"], &["stash", "list"], &["log", "--oneline", "--branches"]] {
+        assert!(!fixture.git(args).contains(&first.commit.as_str()[..7]), "{args:?}");
+    }
+    let clone = fixture.base().join("clone");
+    fixture.git(&["clone", "-q", fixture.root.to_str().unwrap(), clone.to_str().unwrap()]);
+    assert_eq!(fixture.git_in(&clone, &["for-each-ref", "refs/stagepost"]), "");
+    assert_eq!(fixture.assert_exact().tree, second.tree);
+}
+
+#[test]
+fn nothing_new_is_written_when_nothing_changed() {
+    let fixture = Fixture::new();
+    fixture.write("new", "x");
+    std::thread::sleep(Duration::from_millis(20));
+    let snapshots = fixture.open();
+    let first = snapshots.capture(&id(), &Capture::default()).unwrap();
+    let objects = fixture.git(&["count-objects", "-v"]);
+    let second = snapshots.capture(&id(), &Capture::default()).unwrap();
+    assert_eq!((&first.commit, fixture.git(&["count-objects", "-v"])), (&second.commit, objects));
+}
+
+#[test]
+fn a_lost_state_or_lost_objects_are_noticed() {
+    let fixture = Fixture::new();
+    fixture.write("new", "untracked");
+    let snapshots = fixture.open();
+    snapshots.capture(&id(), &Capture::default()).unwrap();
+    let state = fixture.root.join(".git/stagepost/snapshots/main/state");
+    let mut bytes = fs::read(&state).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&state, bytes).unwrap();
+    fixture.assert_exact();
+    for name in fixture.git(&["for-each-ref", "--format=%(refname)", "refs/stagepost"]).lines() {
+        fixture.git(&["update-ref", "-d", name]);
+    }
+    for entry in fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(Result::unwrap) {
+        if entry.path().extension().is_some_and(|extension| extension == "keep") {
+            fs::remove_file(entry.path()).unwrap();
+        }
+    }
+    fixture.git(&["gc", "-q", "--prune=now"]);
+    let snapshot = fixture.assert_exact();
+    fixture.open().check(&snapshot).unwrap();
+}
+
+#[test]
+fn damage_is_named() {
+    let fixture = Fixture::new();
+    fixture.write("dir/new", "will be lost");
+    let snapshot = fixture.capture();
+    let pack = fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(Result::unwrap);
+    let pack =
+        pack.map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "idx")).unwrap();
+    fs::remove_file(pack).unwrap();
+    assert!(fixture.open().check(&snapshot).is_err());
+}
+
+#[test]
+fn released_snapshots_give_their_space_back() {
+    let fixture = Fixture::new();
+    let snapshots = fixture.open();
+    let (old, new) = (id(), id());
+    fixture.write("big", (0..200_000_u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>());
+    snapshots.capture(&old, &Capture::default()).unwrap();
+    fixture.remove("big").write("a.txt", "newer");
+    let kept = snapshots.capture(&new, &Capture::default()).unwrap();
+    snapshots.release(&[old]).unwrap();
+    fixture.git(&["gc", "-q", "--prune=now"]);
+    let size: u64 = fixture
+        .git(&["count-objects", "-v"])
+        .lines()
+        .find_map(|line| line.strip_prefix("size-pack: ")?.parse().ok())
+        .unwrap();
+    assert!(size < 100, "{size} KiB are left");
+    fixture.open().check(&kept).unwrap();
+    fixture.assert_exact();
+}
+
+#[test]
+fn many_snapshots_leave_few_packs_and_gc_asleep() {
+    let fixture = Fixture::new();
+    let snapshots = fixture.open();
+    let mut all = Vec::new();
+    for number in 0..60 {
+        fixture.write("a.txt", format!("version {number}\n")).write(format!("dir/new{number}"), "x");
+        all.push(snapshots.capture(&id(), &Capture::default()).unwrap());
+    }
+    let packs = fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(Result::unwrap);
+    let packs =
+        packs.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack")).count();
+    assert!(packs <= 20, "{packs} packs");
+    let fresh = fixture.open();
+    all.iter().for_each(|snapshot| fresh.check(snapshot).unwrap());
+    let gc =
+        fixture.command(&fixture.root).args(["-c", "gc.autoPackLimit=3", "gc", "--auto"]).output().unwrap();
+    assert!(gc.stderr.is_empty(), "{}", String::from_utf8_lossy(&gc.stderr));
+}
+
+#[test]
+fn several_captures_at_once_all_succeed() {
+    let fixture = Fixture::new();
+    fixture.write("new", "x");
+    std::thread::scope(|scope| {
+        let work = || {
+            let snapshots = fixture.open();
+            for _ in 0..4 {
+                snapshots.capture(&id(), &Capture::default()).unwrap();
+            }
+        };
+        (0..6).for_each(|_| drop(scope.spawn(work)));
+    });
+    let refs = fixture.git(&["for-each-ref", "refs/stagepost/main"]);
+    assert_eq!(refs.lines().count(), 25);
+    fixture.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn a_busy_lock_ends_in_an_error_that_can_be_tried_again() {
+    let fixture = Fixture::new();
+    fixture.capture();
+    let lock = fs::File::open(fixture.root.join(".git/stagepost/snapshots/main/lock")).unwrap();
+    lock.lock().unwrap();
+    let options = Capture { patience: Duration::from_millis(50), ..Capture::default() };
+    let error = fixture.open().capture(&id(), &options).unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+}
+
+#[test]
+fn a_file_that_is_written_meanwhile_is_never_torn() {
+    let fixture = Fixture::new();
+    let path = fixture.root.join("torn");
+    let versions: Vec<Vec<u8>> = (0..8_u8).map(|version| vec![b'a' + version; 400_000]).collect();
+    fs::write(&path, &versions[0]).unwrap();
+    let (over, snapshots) = (AtomicBool::new(false), fixture.open());
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for version in versions.iter().cycle().take(2000).take_while(|_| !over.load(Ordering::Relaxed)) {
+                fs::write(&path, version).unwrap();
+                std::thread::sleep(Duration::from_millis(3));
+            }
+        });
+        for _ in 0..10 {
+            let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+            let blob = fixture
+                .command(&fixture.root)
+                .args(["cat-file", "blob", &format!("{}:torn", snapshot.tree)])
+                .output()
+                .unwrap();
+            // Empty is what it is for a moment, whenever it is written anew.
+            let whole = versions.contains(&blob.stdout) || blob.stdout.is_empty();
+            assert!(
+                whole || snapshot.notes.iter().any(|note| note.contains("torn")),
+                "{} bytes",
+                blob.stdout.len()
+            );
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn homes_and_absurd_numbers_of_files_need_consent() {
+    let fixture = Fixture::bare();
+    let home = fixture.base().join("home");
+    fs::write(home.join("x"), "x").unwrap();
+    let refused = |error: CaptureError| match error {
+        CaptureError::Refused { source, .. } => source,
+        other => panic!("{other:?}"),
+    };
+    for way in [Way::Fastest, Way::GitProgram] {
+        let snapshots = fixture.open_as(&home, Keep::Repository, way);
+        assert_eq!(refused(snapshots.capture(&id(), &Capture::default()).unwrap_err()), Refusal::Home);
+        let few = Capture { max_untracked: 1, ..Capture::default() };
+        fixture.write("1", "").write("2", "");
+        let snapshots = fixture.open_as(&fixture.root, Keep::Repository, way);
+        let refusal = refused(snapshots.capture(&id(), &few).unwrap_err());
+        assert_eq!(refusal, Refusal::TooManyUntracked { found: 2, limit: 1 }, "{way:?}");
+        snapshots.capture(&id(), &Capture { consent: Consent::Given, ..few }).unwrap();
+    }
+}
+
+#[test]
+fn a_capture_that_takes_too_long_fails_as_a_whole() {
+    let fixture = Fixture::new();
+    fixture.write("new", "x");
+    for (keep, way) in WAYS {
+        let options = Capture { deadline: Some(Duration::ZERO), ..Capture::default() };
+        let error = fixture.open_as(&fixture.root, keep, way).capture(&id(), &options).unwrap_err();
+        assert!(matches!(error, CaptureError::Deadline { .. }), "{error:?}");
+    }
+    assert_eq!(fixture.git(&["for-each-ref", "refs/stagepost"]), "");
+}
+
+#[test]
+fn hostile_configuration_runs_nothing() {
+    let fixture = Fixture::new();
+    let trap = format!("touch {}/ran", fixture.base().display());
+    for key in [
+        "core.fsmonitor",
+        "core.pager",
+        "core.editor",
+        "core.sshCommand",
+        "core.askPass",
+        "diff.external",
+        "gpg.program",
+        "credential.helper",
+        "filter.x.clean",
+        "filter.x.smudge",
+        "filter.x.process",
+        "diff.x.textconv",
+        "diff.x.command",
+        "alias.ls-files",
+        "alias.add",
+        "sequence.editor",
+        "uploadpack.packObjectsHook",
+        "core.alternateRefsCommand",
+    ] {
+        fixture.git(&["config", key, &trap]);
+    }
+    fixture.git(&["config", "commit.gpgSign", "true"]);
+    fixture.git(&["config", "core.hooksPath", "hooks"]);
+    for hook in
+        ["post-index-change", "reference-transaction", "pre-auto-gc", "post-rewrite", "fsmonitor-watchman"]
+    {
+        fixture
+            .write(format!("hooks/{hook}"), format!("#!/bin/sh\n{trap}\n"))
+            .executable(&format!("hooks/{hook}"));
+    }
+    fixture.write(".gitattributes", "* filter=x diff=x\n").write("a.txt", "changed").write("new", "x");
+    for (keep, way) in WAYS {
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+        snapshots.look(&Capture::default()).unwrap();
+        snapshots.check(&snapshot).unwrap();
+        let blob = snapshots.objects().diff_trees(None, Some(&snapshot.tree)).unwrap();
+        let file = blob.iter().find(|change| change.path == "a.txt".into()).unwrap().new.clone().unwrap();
+        assert_eq!(snapshots.to_worktree(&"a.txt".into(), file.mode, &file.id).unwrap(), b"changed");
+        assert!(!fixture.base().join("ran").exists(), "{keep:?} {way:?} ran something");
+    }
+}
+
+#[test]
+fn links_in_place_of_folders_are_not_followed() {
+    let fixture = Fixture::new();
+    let outside = fixture.base().join("outside");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("b.txt"), "secret").unwrap();
+    fixture.capture();
+    fixture.remove("dir").link("dir", "../outside");
+    let snapshot = fixture.assert_exact();
+    assert!(!fixture.git(&["ls-tree", "-r", snapshot.tree.as_str()]).contains("dir/"));
+}
+
+#[test]
+fn a_look_writes_nothing_and_its_objects_can_be_read() {
+    let fixture = Fixture::new();
+    fixture.write("new", "looked at");
+    let before = fixture.git(&["count-objects", "-v"]);
+    for (keep, way) in WAYS {
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        let look = snapshots.look(&Capture::default()).unwrap();
+        assert_eq!(look.tree.as_str(), fixture.oracle());
+        let change = look.changes.iter().find(|change| change.path == "new".into()).unwrap();
+        assert_eq!(snapshots.objects().blob(&change.new.as_ref().unwrap().id).unwrap(), b"looked at");
+        assert_eq!(fixture.git(&["count-objects", "-v"]), before, "{keep:?} {way:?}");
+    }
+    assert_eq!(fixture.git(&["for-each-ref", "refs/stagepost"]), "");
+}
+
+#[test]
+fn what_a_killed_capture_left_behind_is_in_nobodys_way() {
+    let fixture = Fixture::new();
+    fixture.capture();
+    fixture.write(".git/refs/stagepost/main/latest.lock", "").write("new", "x");
+    fixture
+        .write(".git/stagepost/snapshots/main/quarantine-old/objects/x", "")
+        .write(".git/stagepost/snapshots/main/state.new", "x");
+    let snapshot = fixture.assert_exact();
+    fixture.open().check(&snapshot).unwrap();
+    assert!(!fixture.root.join(".git/refs/stagepost/main/latest.lock").exists());
+}
+
+#[test]
+fn snapshots_can_be_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    shared::<stagepost::snapshot::Snapshots>();
+    shared::<stagepost::snapshot::Objects>();
+}
