@@ -79,8 +79,7 @@ impl<'p> Gates<'p> {
     pub fn ask(&self, ask: Ask) -> Result<Gate, Error> {
         let prompt = ask.prompt.clone().complete()?;
         let shown = prompt.shown();
-        let fresh = || GateId::fresh(&self.project.context().ids.checkpoint(self.now()));
-        let id = ask.id.clone().unwrap_or_else(fresh);
+        let id = ask.id.clone().map_or_else(|| self.unused_id(), Ok)?;
         self.until_won(|| {
             let known = self.find(&id)?;
             if let Some(gate) = known.as_ref().filter(|gate| gate.shown == shown)
@@ -91,6 +90,16 @@ impl<'p> Gates<'p> {
             self.store_question(&id, known.as_ref(), &ask, &prompt)?;
             self.get(&id)
         })
+    }
+
+    /// A new name. One that is taken by chance must not bring its answer along.
+    fn unused_id(&self) -> Result<GateId, Error> {
+        loop {
+            let id = GateId::fresh(&self.project.context().ids.checkpoint(self.now()));
+            if self.find(&id)?.is_none() {
+                return Ok(id);
+            }
+        }
     }
 
     fn store_question(

@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use serde_json::{Value, json};
 use stagepost::gate::journey::{Arrived, Commands, Error, Journey, Travel, Work, route};
 use stagepost::gate::{Pending, Scripted, State};
-use stagepost::model::RunId;
+use stagepost::model::{Event, RunId, Topic};
+use stagepost::store::Query;
 
 use crate::support::{TempGates, id};
 
@@ -145,6 +146,33 @@ fn a_gate_that_someone_reopens_takes_the_run_back() {
     assert_eq!(trip.waits_at(&trip.go(&[])), "trip.present_findings.1");
     assert_eq!(trip.waits_at(&trip.go(&["go ahead"])), "trip.select_route.1");
     assert_eq!(trip.done.borrow().iter().filter(|stop| *stop == "candidates").count(), 2);
+}
+
+#[test]
+fn an_answer_whose_ground_is_gone_is_asked_for_again() {
+    let trip = Trip::new(route());
+    trip.go(&["yes", "go ahead", "coast"]);
+    let first = trip.temp.gates().get(&id("trip.confirm_intent.1")).unwrap().checkpoint().unwrap();
+    let body = json!({ "checkpoints": [first] });
+    let at = "2026-01-31T08:00:00Z".parse().unwrap();
+    let event = Event { topic: Topic::Prune, key: "gc".to_owned(), at, body };
+    trip.temp.project.store().prune(&[first], event).unwrap();
+    assert_eq!(trip.waits_at(&trip.go(&[])), "trip.confirm_intent.1");
+    assert!(matches!(trip.go(&["yes", "go ahead", "ridge", "yes", "yes"]), Arrived::AtTheEnd(_)));
+}
+
+#[test]
+fn two_who_drive_one_run_do_each_piece_of_work_once() {
+    let trip = Trip::new(route());
+    let mut slow = |stop: &str, input: &Value| {
+        // Meanwhile somebody else goes on with the same run.
+        trip.go(&[]);
+        work(&RefCell::default()).work(stop, input)
+    };
+    let arrived = trip.travel().go(&mut slow, &mut Pending).unwrap();
+    assert_eq!(trip.waits_at(&arrived), "trip.confirm_intent.1");
+    let steps = trip.temp.project.log(&Query { run: Some(trip.run.clone()), ..Query::default() }).unwrap();
+    assert_eq!(steps.len(), 1, "one result counts");
 }
 
 #[test]

@@ -111,7 +111,8 @@ pub(crate) fn reopen(app: &App, args: &ReopenArgs) -> Result<(), Failure> {
     let plan = if args.dry_run {
         gates.plan_back(&gate.id)?
     } else {
-        if args.files {
+        // A gate that waits is refused below, before any file is touched.
+        if args.files && !gate.is_waiting() {
             put_back(app, &project, &gate)?;
         }
         gates.reopen(&gate.id, &args.why)?

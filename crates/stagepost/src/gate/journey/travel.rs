@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use super::replay::{Next, Position, Record, replay};
 use super::{Journey, Run, Task};
-use crate::gate::{self, Ask, Asker, Gate, GateId, Gates, GoingBack};
+use crate::gate::{self, Ask, Asker, Gate, GateId, Gates, GoingBack, Prompt};
 use crate::model::{Kind, RunId, RunKind, StepStatus};
 use crate::project::{self, NewArtifact, Project, Save, Source, Wish};
-use crate::store::{Expect, Query};
+use crate::store::{self, Expect, Query};
 
 /// Does what is done at the stops of a journey.
 pub trait Work {
@@ -103,15 +103,13 @@ impl Travel<'_> {
     /// Goes on until a gate waits, the end is reached, or someone gives it up.
     pub fn go(&self, worker: &mut dyn Work, asker: &mut dyn Asker) -> Result<Arrived, Error> {
         let gates = Gates::of(self.project);
+        let mut unheard = None;
         loop {
             let position = self.position()?;
             match &position.next {
                 Next::Work { stop, visit } => self.work(stop, *visit, &position, worker)?,
                 Next::Ask { gate, prompt, .. } => {
-                    let mut ask = Ask::new((**prompt).clone()).named(gate.clone());
-                    ask = ask.of(self.run.clone(), RunKind::Adhoc);
-                    ask.files = self.journey.files;
-                    let asked = gates.ask(ask)?;
+                    let asked = self.ask(gate, prompt, &mut unheard)?;
                     let gate = gates.converse(asked, asker)?;
                     if gate.is_waiting() {
                         return Ok(Arrived::Waiting(Box::new(gate)));
@@ -124,6 +122,20 @@ impl Travel<'_> {
                 }
             }
         }
+    }
+
+    /// Asks at a stop. An answer that does not count any more, because what led to it is gone, is asked for again.
+    fn ask(&self, id: &GateId, prompt: &Prompt, unheard: &mut Option<GateId>) -> Result<Gate, Error> {
+        let gates = Gates::of(self.project);
+        let mut ask = Ask::new(prompt.clone()).named(id.clone()).of(self.run.clone(), RunKind::Adhoc);
+        ask.files = self.journey.files;
+        let gate = gates.ask(ask)?;
+        // The first time somebody may just have answered; the second time the replay does not count it.
+        if !gate.is_waiting() && unheard.replace(id.clone()).as_ref() == Some(id) {
+            gates.reopen(id, "what led to the answer is gone")?;
+            return Ok(gates.get(id)?);
+        }
+        Ok(gate)
     }
 
     /// Goes back to a gate: it waits again, later answers are void, and what depends on them will be done again.
@@ -152,16 +164,20 @@ impl Travel<'_> {
         let result = worker.work(stop, &input).map_err(failed)?;
         let name = crate::model::ArtifactName::new(RESULT).expect("`result` is a name");
         let source = Source::Json(result.to_string().into_bytes());
-        self.project.save(Save {
-            run: Some((self.run.clone(), RunKind::Adhoc)),
+        let known = self.project.store().run(self.run).map_err(gate::Error::from)?;
+        let saved = self.project.save(Save {
+            run: Some((self.run.clone(), known.map_or(RunKind::Adhoc, |run| run.kind))),
             kind: Some(Kind::Step { step: stop.to_owned(), status: StepStatus::Completed, attempt: visit }),
             description: format!("journey {}: {stop}", self.journey.name),
             artifacts: vec![NewArtifact { name, source }],
-            // Whoever else drives the same run got there first: their result counts, not this one.
             expect: vec![Expect::Head(self.run.clone(), seq)],
             ..Save::default()
-        })?;
-        Ok(())
+        });
+        match saved {
+            // Whoever else drives the same run got there first: their result counts, not this one.
+            Err(project::Error::Store(store::Error::Conflict { .. })) => Ok(()),
+            other => Ok(other.map(drop)?),
+        }
     }
 }
 
