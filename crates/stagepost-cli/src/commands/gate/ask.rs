@@ -135,8 +135,9 @@ impl AskArgs {
     }
 }
 
-/// Shows the message to a person and where to type.
+/// Shows the message to a person and where to type. What was typed before they could read it is no answer to it.
 fn aloud(_: &Gate, message: &Message) -> io::Result<()> {
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
     let mut out = anstream::stderr().lock();
     show::message(&mut out, message)?;
     write!(out, "> ").and_then(|()| out.flush())
