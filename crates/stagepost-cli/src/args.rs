@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Restore(commands::restore::RestoreArgs),
     Undo(commands::restore::UndoArgs),
     Redo(commands::restore::RedoArgs),
+    #[command(subcommand)]
+    Gate(commands::gate::GateCommand),
     Verify(commands::verify::VerifyArgs),
     Gc(commands::gc::GcArgs),
     Pin(commands::pin::PinArgs),

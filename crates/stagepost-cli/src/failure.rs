@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::path::Path;
 
+use stagepost::gate::{self, journey};
 use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
@@ -26,6 +27,8 @@ pub(crate) enum Code {
     NotFound = 3,
     Refused = 4,
     Integrity = 5,
+    Waiting = 6,
+    Declined = 7,
     Busy = 75,
 }
 
@@ -38,6 +41,8 @@ impl Code {
             Code::NotFound => "not_found",
             Code::Refused => "refused",
             Code::Integrity => "integrity",
+            Code::Waiting => "waiting",
+            Code::Declined => "declined",
             Code::Busy => "busy",
         }
     }
@@ -250,6 +255,50 @@ impl Failure {
             _ => (Code::Failed, None),
         };
         Self { hint: hint.map(str::to_owned), ..Self::from_error(code, error) }
+    }
+}
+
+impl From<gate::Error> for Failure {
+    fn from(error: gate::Error) -> Self {
+        use gate::Error as E;
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::NotFound { .. } => (Code::NotFound, "`stagepost gate list --all` lists every gate".to_owned()),
+            E::Ambiguous { ref candidates, .. } => {
+                let shown: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                (Code::NotFound, format!("name one of these:\n  {}", shown.join("\n  ")))
+            }
+            E::Answered { .. } | E::Cancelled { .. } | E::Expired { .. } | E::Void { .. } => {
+                (Code::Refused, "`stagepost gate reopen GATE` asks again".to_owned())
+            }
+            E::Changed { .. } => {
+                (Code::Refused, "`stagepost gate show GATE` shows what is asked now".to_owned())
+            }
+            E::StillWaiting { .. } => {
+                (Code::Refused, "`stagepost gate answer GATE TEXT` answers it".to_owned())
+            }
+            E::Invalid { .. } => return Self::from_error(Code::Usage, &error),
+            E::Unreadable { .. } => {
+                (Code::Integrity, "`stagepost verify` names everything that is damaged".to_owned())
+            }
+            _ => return Self::from_error(Code::Failed, &error),
+        };
+        Self { hint: Some(hint), ..Self::from_error(code, &error) }
+    }
+}
+
+impl From<journey::Error> for Failure {
+    fn from(error: journey::Error) -> Self {
+        match error {
+            journey::Error::Gate(error) => error.into(),
+            other => Self::from_error(Code::Failed, &other).hint("run it again: it goes on with that work"),
+        }
+    }
+}
+
+impl From<journey::Invalid> for Failure {
+    fn from(error: journey::Invalid) -> Self {
+        Self::from_error(Code::Usage, &error)
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct ErrorOutput {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorBody {
-    /// `failed`, `usage`, `not_found`, `refused`, `integrity` or `busy`.
+    /// `failed`, `usage`, `not_found`, `refused`, `integrity`, `waiting`, `declined` or `busy`.
     code: String,
     message: String,
     causes: Vec<String>,

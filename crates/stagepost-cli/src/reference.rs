@@ -22,6 +22,8 @@ Results go to standard output, everything else to standard error. `--json` print
 | 3 | not found, or the name means several things |
 | 4 | refused: it would overwrite, conflict, or the store is newer than the program |
 | 5 | something stored is not as it was written |
+| 6 | a gate waits for its answer |
+| 7 | a gate was answered with anything but a yes or a choice, was cancelled, or expired |
 | 75 | another process kept the store busy for too long |
 ";
 
@@ -30,16 +32,18 @@ fn reference() -> String {
     whole.build();
     let mut page = BEFORE.to_owned();
     section(&mut page, &whole, "stagepost", "## ");
-    for command in whole.get_subcommands().filter(|command| !command.is_hide_set()) {
-        section(&mut page, command, &format!("stagepost {}", command.get_name()), "## ");
-        for inner in
-            command.get_subcommands().filter(|inner| !inner.is_hide_set() && inner.get_name() != "help")
-        {
-            let name = format!("stagepost {} {}", command.get_name(), inner.get_name());
-            section(&mut page, inner, &name, "### ");
-        }
-    }
+    below(&mut page, &whole, "stagepost", 2);
     page
+}
+
+/// The sections of everything below a command, one heading deeper at each step.
+fn below(page: &mut String, command: &Command, name: &str, depth: usize) {
+    let listed = |inner: &&Command| !inner.is_hide_set() && inner.get_name() != "help";
+    for inner in command.get_subcommands().filter(listed) {
+        let name = format!("{name} {}", inner.get_name());
+        section(page, inner, &name, &format!("{} ", "#".repeat(depth)));
+        below(page, inner, &name, depth + 1);
+    }
 }
 
 fn section(page: &mut String, command: &Command, name: &str, heading: &str) {

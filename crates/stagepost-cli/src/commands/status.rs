@@ -1,7 +1,9 @@
 use serde::Serialize;
+use stagepost::gate::{Gate, Gates};
 use stagepost::model::Checkpoint;
 use stagepost::project::{Clock, Place, Project, Status, SystemClock};
 
+use super::gate::short_row;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::json::Output;
@@ -19,6 +21,7 @@ struct Body<'a> {
     entries: u64,
     latest: Option<&'a Checkpoint>,
     last_good: Option<&'a Checkpoint>,
+    waiting: &'a [Gate],
 }
 
 pub(crate) fn run(app: &App, _: &StatusArgs) -> Result<(), Failure> {
@@ -28,6 +31,7 @@ pub(crate) fn run(app: &App, _: &StatusArgs) -> Result<(), Failure> {
     }
     let project = app.open()?;
     let status = project.status()?;
+    let waiting = Gates::of(&project).waiting()?;
     match app.ui.form {
         Form::Quiet => status.latest.iter().try_for_each(|latest| app.ui.line(latest.id.to_string())),
         Form::Json => app.ui.json(&Output::new(Body {
@@ -37,8 +41,9 @@ pub(crate) fn run(app: &App, _: &StatusArgs) -> Result<(), Failure> {
             entries: status.entries,
             latest: status.latest.as_ref(),
             last_good: status.last_good.as_ref(),
+            waiting: &waiting,
         })),
-        Form::Text => text(app, &project, &status),
+        Form::Text => text(app, &project, &status, &waiting),
     }
 }
 
@@ -54,6 +59,7 @@ fn nothing_yet(app: &App, place: &Place) -> Result<(), Failure> {
             entries: 0,
             latest: None,
             last_good: None,
+            waiting: &[],
         })),
         Form::Text => {
             app.ui.line(format!("{DIM}project  {DIM:#}{}", ui::printable(&project)))?;
@@ -62,7 +68,7 @@ fn nothing_yet(app: &App, place: &Place) -> Result<(), Failure> {
     }
 }
 
-fn text(app: &App, project: &Project, status: &Status) -> Result<(), Failure> {
+fn text(app: &App, project: &Project, status: &Status, waiting: &[Gate]) -> Result<(), Failure> {
     let place = project.place();
     let store = place.store.strip_prefix(&place.root).unwrap_or(&place.store);
     let row = |name: &str, value: String| app.ui.line(format!("{DIM}{name:<9}{DIM:#}{value}"));
@@ -73,9 +79,10 @@ fn text(app: &App, project: &Project, status: &Status) -> Result<(), Failure> {
         None => row("latest", "nothing saved yet: `stagepost save -m TEXT`".to_owned())?,
     }
     match &status.last_good {
-        Some(good) if status.last_good != status.latest => row("good", short(project, good)?),
-        _ => Ok(()),
+        Some(good) if status.last_good != status.latest => row("good", short(project, good)?)?,
+        _ => {}
     }
+    waiting.iter().try_for_each(|gate| row("waiting", short_row(gate)))
 }
 
 fn short(project: &Project, checkpoint: &Checkpoint) -> Result<String, Failure> {

@@ -6,6 +6,7 @@ mod support;
 
 mod damage;
 mod everyday;
+mod gates;
 mod going_back;
 mod keeping;
 mod names;

@@ -6,8 +6,9 @@ use crate::store::{Found, Query};
 
 /// Shorter texts are labels or runs, never the start of an id.
 const SHORTEST_PREFIX: usize = 4;
-/// The shortest id that is shown.
-const SHORTEST_SHOWN: usize = 8;
+/// The shortest id that is shown: the whole time of a UUID of version 7. Its first eight digits change once a minute
+/// only, and what was shown must still mean one checkpoint after the next was made.
+const SHORTEST_SHOWN: usize = 13;
 
 impl Project {
     /// Finds the checkpoint that `name` means: an id or its start, `@` and `@-`, `last-good`, a label, `run/3`, or
@@ -81,7 +82,7 @@ impl Project {
         }
     }
 
-    /// Returns the shortest start of the id that means no other checkpoint, of at least eight digits.
+    /// Returns the shortest start of the id that means no other checkpoint, of at least twelve digits.
     pub fn short_id(&self, id: &CheckpointId) -> Result<String, Error> {
         let whole = id.to_string();
         for length in SHORTEST_SHOWN..whole.len() {

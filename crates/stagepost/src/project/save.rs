@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 use super::files::Files;
 use super::{Error, Project};
 use crate::model::{
-    Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Kind, Label, MediaType,
+    Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Event, Kind, Label, MediaType,
     Parent, Run, RunId, RunKind, Snapshot, Timestamp,
 };
 use crate::store::blob::Cut;
-use crate::store::{Batch, Found, Hold, NewEntry};
+use crate::store::{Batch, Expect, Found, Hold, NewEntry};
 
 /// What to save.
 #[derive(Debug, Default)]
@@ -34,6 +34,12 @@ pub struct Save {
     pub artifacts: Vec<NewArtifact>,
     /// How the files are captured with it; without this, they are not.
     pub files: Option<Files>,
+    /// The id to give to it, where something else has to name it; without one, a new id.
+    pub id: Option<CheckpointId>,
+    /// What happened along with it: appended after it, in the same step.
+    pub events: Vec<Event>,
+    /// What must hold, or nothing is saved.
+    pub expect: Vec<Expect>,
 }
 
 /// A payload to save.
@@ -85,7 +91,7 @@ impl Project {
     /// Makes a checkpoint. When this returns, it is durable. If it fails, there is none, not even half of one.
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
         let now = self.context.clock.now();
-        let id = self.context.ids.checkpoint(now);
+        let id = save.id.unwrap_or_else(|| self.context.ids.checkpoint(now));
         // From here until the record is written nothing refers to the snapshot; gc must not take it for an orphan.
         let (snapshot, _captured) = match &save.files {
             Some(files) => {
@@ -122,7 +128,7 @@ impl Project {
         snapshot: Option<Snapshot>,
     ) -> Result<Checkpoint, Error> {
         let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
-        let mut batch = Batch::default();
+        let mut batch = Batch { expect: save.expect, ..Batch::default() };
         let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
         let content = Content {
             kind: save.kind.unwrap_or(Kind::Manual),
@@ -140,6 +146,7 @@ impl Project {
             created_at: now,
             content,
         }));
+        batch.entries.extend(save.events.into_iter().map(NewEntry::Event));
         let mut written = self.store.write(batch)?;
         Ok(written.checkpoints.pop().expect("one checkpoint was written"))
     }

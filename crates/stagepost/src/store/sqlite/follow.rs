@@ -11,7 +11,7 @@ use super::writer::{Outcome, Writing};
 use crate::model::{Hash, chain_start};
 
 /// The tables follow when the journal is ahead by so many entries or pieces.
-const ENTRIES_AHEAD: i64 = 64;
+const ENTRIES_AHEAD: i64 = 128;
 const PIECES_AHEAD: i64 = 512;
 
 const FOLLOW_IDS: &str =

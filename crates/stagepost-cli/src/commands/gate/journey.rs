@@ -1,0 +1,94 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use stagepost::gate::journey::{Arrived, Commands, Journey, Travel};
+use stagepost::gate::{Gate, Gates};
+use stagepost::model::RunId;
+
+use super::ask::Who;
+use super::{end, parse_duration, show};
+use crate::app::App;
+use crate::failure::{Code, Failure};
+use crate::json::Output;
+use crate::ui::Form;
+
+/// Gates with work between them
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum JourneyCommand {
+    Run(RunArgs),
+}
+
+/// Travel a journey: begin it, or go on where its run stands
+///
+/// Ends with 0 at its end, with 6 at a gate that waits (answer it and run this again), and with 7 where it was given up.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    /// The journey: a JSON file
+    file: PathBuf,
+    /// What to call its run; the journey's name unless given
+    #[arg(long, value_name = "RUN")]
+    run: Option<String>,
+    /// Going back also puts the files back as they were when the gate was asked
+    #[arg(long)]
+    restore_files: bool,
+    #[command(flatten)]
+    who: Who,
+    /// At a gate where nobody answers here, wait for an answer from elsewhere: for so long, or without end
+    #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, value_parser = parse_duration)]
+    wait: Option<Option<Duration>>,
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    run: &'a RunId,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gate: Option<&'a Gate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<&'a Map<String, Value>>,
+}
+
+pub(crate) fn run(app: &App, command: &JourneyCommand) -> Result<(), Failure> {
+    let JourneyCommand::Run(args) = command;
+    let text = std::fs::read_to_string(&args.file)
+        .map_err(|error| Failure::file("read the journey in", &args.file, error))?;
+    let journey = Journey::read(&text)?;
+    let project = app.open_to_write()?;
+    let run = RunId::new(args.run.clone().unwrap_or_else(|| journey.name.clone()))?;
+    let travel =
+        Travel { project: &project, journey: &journey, run: &run, restore_files: args.restore_files };
+    let mut asker = args.who.asker(app, true);
+    let mut worker = Commands { journey: &journey, folder: project.place().root.clone() };
+    loop {
+        let arrived = travel.go(&mut worker, &mut *asker)?;
+        let (Arrived::Waiting(gate), Some(patience)) = (&arrived, args.wait) else {
+            return told(app, &run, &arrived);
+        };
+        app.ui.say(show::outcome(gate));
+        if Gates::of(&project).wait(&gate.id, patience)?.is_waiting() {
+            return told(app, &run, &arrived);
+        }
+    }
+}
+
+fn told(app: &App, run: &RunId, arrived: &Arrived) -> Result<(), Failure> {
+    let (state, gate, results) = match arrived {
+        Arrived::AtTheEnd(results) => ("done", None, Some(results)),
+        Arrived::Waiting(gate) => ("waiting", Some(&**gate), None),
+        Arrived::Stopped(gate) => ("stopped", Some(&**gate), None),
+    };
+    match (app.ui.form, gate) {
+        (Form::Json, _) => app.ui.json(&Output::new(Body { run, state, gate, results }))?,
+        (Form::Quiet, Some(gate)) => app.ui.line(gate.id.to_string())?,
+        (Form::Quiet, None) => {}
+        (Form::Text, Some(gate)) => app.ui.line(show::outcome(gate))?,
+        (Form::Text, None) => app.ui.line(format!("journey {run} is at its end"))?,
+    }
+    match (arrived, gate) {
+        (Arrived::Stopped(_), _) => Err(Failure::told(Code::Declined)),
+        (_, Some(gate)) => end(gate),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,222 @@
+//! Travelling: what the record says comes next is done, and recorded, until a gate waits or the end is reached.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::replay::{Next, Position, Record, replay};
+use super::{Journey, Run, Task};
+use crate::gate::{self, Ask, Asker, Gate, GateId, Gates, GoingBack, Prompt};
+use crate::model::{Kind, RunId, RunKind, StepStatus};
+use crate::project::{self, NewArtifact, Project, Save, Source, Wish};
+use crate::store::{self, Expect, Query};
+
+/// Does what is done at the stops of a journey.
+pub trait Work {
+    /// Does the work of a stop and returns its result. `input` holds the journey's `input`, the `results` so far by stop,
+    /// and the `answers` on the way here, oldest first. It may be called again for the same visit if it was cut off.
+    fn work(&mut self, stop: &str, input: &Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>>;
+}
+
+impl<F> Work for F
+where
+    F: FnMut(&str, &Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>>,
+{
+    fn work(&mut self, stop: &str, input: &Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        self(stop, input)
+    }
+}
+
+/// Where a traveller arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Arrived {
+    /// At its end, with all results.
+    AtTheEnd(serde_json::Map<String, Value>),
+    /// At a gate that waits.
+    Waiting(Box<Gate>),
+    /// At a gate where someone gave it up.
+    Stopped(Box<Gate>),
+}
+
+/// What went wrong on the way.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A gate failed.
+    #[error(transparent)]
+    Gate(#[from] gate::Error),
+    /// Work failed; the next attempt begins with it.
+    #[error("failed to do the work at `{stop}`")]
+    Work {
+        /// The stop.
+        stop: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl From<project::Error> for Error {
+    fn from(error: project::Error) -> Self {
+        Error::Gate(error.into())
+    }
+}
+
+/// A run of a journey.
+#[derive(Debug, Clone, Copy)]
+pub struct Travel<'a> {
+    /// The project that keeps it.
+    pub project: &'a Project,
+    /// The journey.
+    pub journey: &'a Journey,
+    /// The run.
+    pub run: &'a RunId,
+    /// Whether going back also puts the files back as they were when the gate was asked.
+    pub restore_files: bool,
+}
+
+/// The artifact that holds the result of work.
+const RESULT: &str = "result";
+
+impl Travel<'_> {
+    /// Tells where the run stands, and does nothing.
+    pub fn position(&self) -> Result<Position, Error> {
+        let gates = Gates::of(self.project);
+        let (mut results, mut places) = (Vec::new(), HashMap::new());
+        let query = Query { run: Some(self.run.clone()), ..Query::default() };
+        for checkpoint in self.project.log(&query)?.into_iter().rev() {
+            places.insert(checkpoint.id, checkpoint.seq);
+            if let Kind::Step { step, status: StepStatus::Completed, .. } = &checkpoint.content.kind {
+                results.push((checkpoint.seq, step.clone(), self.project.load_json(&checkpoint, RESULT)?));
+            }
+        }
+        let find = |id: &GateId| match gates.find(id)? {
+            Some(gate) => gates.settled(&gate.id).map(Some),
+            None => Ok(None),
+        };
+        let record = Record { run: self.run, results, places, gate: &find };
+        Ok(replay(self.journey, &record)?)
+    }
+
+    /// Goes on until a gate waits, the end is reached, or someone gives it up.
+    pub fn go(&self, worker: &mut dyn Work, asker: &mut dyn Asker) -> Result<Arrived, Error> {
+        let gates = Gates::of(self.project);
+        let mut unheard = None;
+        loop {
+            let position = self.position()?;
+            match &position.next {
+                Next::Work { stop, visit } => self.work(stop, *visit, &position, worker)?,
+                Next::Ask { gate, prompt, .. } => {
+                    let asked = self.ask(gate, prompt, &mut unheard)?;
+                    let gate = gates.converse(asked, asker)?;
+                    if gate.is_waiting() {
+                        return Ok(Arrived::Waiting(Box::new(gate)));
+                    }
+                }
+                Next::Back { to, .. } => drop(self.back_to(to)?),
+                Next::Over { stopped_by: None } => return Ok(Arrived::AtTheEnd(position.results)),
+                Next::Over { stopped_by: Some(gate) } => {
+                    return Ok(Arrived::Stopped(Box::new(gates.get(gate)?)));
+                }
+            }
+        }
+    }
+
+    /// Asks at a stop. An answer that does not count any more, because what led to it is gone, is asked for again.
+    fn ask(&self, id: &GateId, prompt: &Prompt, unheard: &mut Option<GateId>) -> Result<Gate, Error> {
+        let gates = Gates::of(self.project);
+        let mut ask = Ask::new(prompt.clone()).named(id.clone()).of(self.run.clone(), RunKind::Adhoc);
+        ask.files = self.journey.files;
+        let gate = gates.ask(ask)?;
+        // The first time somebody may just have answered; the second time the replay does not count it.
+        if !gate.is_waiting() && unheard.replace(id.clone()).as_ref() == Some(id) {
+            gates.reopen(id, "what led to the answer is gone")?;
+            return Ok(gates.get(id)?);
+        }
+        Ok(gate)
+    }
+
+    /// Goes back to a gate: it waits again, later answers are void, and what depends on them will be done again.
+    pub fn back_to(&self, gate: &GateId) -> Result<GoingBack, Error> {
+        let gates = Gates::of(self.project);
+        let files = gates.get(gate)?.files.filter(|_| self.restore_files);
+        if let Some(files) = files {
+            let target = self.project.resolve(&files.to_string())?;
+            self.project.restore(&target, &Wish::default())?;
+        }
+        Ok(gates.reopen(gate, "someone went back")?)
+    }
+
+    fn work(&self, stop: &str, visit: u32, position: &Position, worker: &mut dyn Work) -> Result<(), Error> {
+        let head = self.project.store().head(self.run).map_err(gate::Error::from)?;
+        let seq = match head.as_ref() {
+            Some(crate::store::Found::Live(checkpoint)) => checkpoint.seq,
+            Some(crate::store::Found::Pruned(stub)) => stub.seq,
+            None => 0,
+        };
+        let input = json!({
+            "journey": self.journey.name, "run": self.run, "stop": stop, "visit": visit,
+            "input": self.journey.input, "results": position.results, "answers": position.given,
+        });
+        let failed = |source| Error::Work { stop: stop.to_owned(), source };
+        let result = worker.work(stop, &input).map_err(failed)?;
+        let name = crate::model::ArtifactName::new(RESULT).expect("`result` is a name");
+        let source = Source::Json(result.to_string().into_bytes());
+        let known = self.project.store().run(self.run).map_err(gate::Error::from)?;
+        let saved = self.project.save(Save {
+            run: Some((self.run.clone(), known.map_or(RunKind::Adhoc, |run| run.kind))),
+            kind: Some(Kind::Step { step: stop.to_owned(), status: StepStatus::Completed, attempt: visit }),
+            description: format!("journey {}: {stop}", self.journey.name),
+            artifacts: vec![NewArtifact { name, source }],
+            expect: vec![Expect::Head(self.run.clone(), seq)],
+            ..Save::default()
+        });
+        match saved {
+            // Whoever else drives the same run got there first: their result counts, not this one.
+            Err(project::Error::Store(store::Error::Conflict { .. })) => Ok(()),
+            other => Ok(other.map(drop)?),
+        }
+    }
+}
+
+/// Does the work with the commands of the journey: each reads the input as JSON and writes its result as JSON.
+#[derive(Debug, Clone)]
+pub struct Commands<'a> {
+    /// The journey.
+    pub journey: &'a Journey,
+    /// Where the commands run.
+    pub folder: PathBuf,
+}
+
+impl Work for Commands<'_> {
+    fn work(&mut self, stop: &str, input: &Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        let argv = match self.journey.stop(stop).map(|stop| &stop.task) {
+            Some(Task::Run { run: Run::Argv(argv), .. }) if !argv.is_empty() => argv.clone(),
+            Some(Task::Run { run: Run::Shell(line), .. }) => ["sh", "-c", line].map(str::to_owned).to_vec(),
+            _ => return Err("no command is given for it".into()),
+        };
+        let mut child = Command::new(&argv[0])
+            .args(&argv[1..])
+            .current_dir(&self.folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("failed to start `{}`: {error}", argv[0].escape_debug()))?;
+        let text = input.to_string();
+        let mut stdin = child.stdin.take();
+        let feeder = std::thread::spawn(move || {
+            // A command that does not care for its input may have closed it.
+            stdin.as_mut().map(|stdin| stdin.write_all(text.as_bytes()))
+        });
+        let done = child.wait_with_output()?;
+        drop(feeder.join());
+        if !done.status.success() {
+            return Err(format!("`{}` ended with {}", argv.join(" ").escape_debug(), done.status).into());
+        }
+        let blank = done.stdout.iter().all(u8::is_ascii_whitespace);
+        let read = if blank { Ok(Value::Null) } else { serde_json::from_slice(&done.stdout) };
+        Ok(read.map_err(|error| format!("what `{}` wrote is not JSON: {error}", argv[0].escape_debug()))?)
+    }
+}
