@@ -47,7 +47,7 @@ fn act(way: &str, root: &Path) {
     let project = open(root);
     let session = Session::open_or_start(&project, &RunId::new("bench").unwrap()).unwrap();
     if way == "--as-list" {
-        println!("{}", session.list().unwrap().iter().map(|one| one.entry().commit_sha.len()).sum::<usize>());
+        println!("{}", session.list_json().unwrap());
         return;
     }
     let new =

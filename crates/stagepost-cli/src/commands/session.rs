@@ -272,15 +272,16 @@ fn create(printer: &Printer<'_>, args: CreateArgs) -> Result<(), Failure> {
 
 fn list(printer: &Printer<'_>, args: &OfSession) -> Result<(), Failure> {
     let project = printer.app.open()?;
-    let listed = Session::open(&project, &RunId::new(&*args.session_id)?)?.list()?;
-    let entries: Vec<Entry> = listed.iter().map(|one| one.entry()).collect();
+    let session = Session::open(&project, &RunId::new(&*args.session_id)?)?;
+    if !printer.pretty && printer.app.ui.form != Form::Quiet {
+        return printer.app.ui.line(session.list_json()?);
+    }
+    let entries: Vec<Entry> = session.list()?.iter().map(|one| one.entry()).collect();
     if printer.app.ui.form == Form::Quiet {
         return entries.iter().try_for_each(|entry| printer.app.ui.line(&entry.checkpoint_id));
     }
-    printer.print(&entries, || {
-        let lines: Vec<String> = entries.iter().map(describe).collect();
-        if lines.is_empty() { "no checkpoints".to_owned() } else { lines.join("\n") }
-    })
+    let lines: Vec<String> = entries.iter().map(describe).collect();
+    printer.app.ui.line(if lines.is_empty() { "no checkpoints".to_owned() } else { lines.join("\n") })
 }
 
 fn get(printer: &Printer<'_>, args: &OfCheckpoint) -> Result<(), Failure> {

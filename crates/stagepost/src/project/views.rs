@@ -157,6 +157,16 @@ impl Project {
         append(&file, &text)
     }
 
+    /// Reads what was kept for a view from one command to the next.
+    pub fn load_cache(&self, key: &str) -> Option<Vec<u8>> {
+        fs::read(self.place.store.join("views.cache").join(key)).ok()
+    }
+
+    /// Keeps something for a view that can be derived again; failing to is no fault.
+    pub fn keep_cache(&self, key: &str, bytes: &[u8]) {
+        let _ = replace(&self.place.store.join("views.cache").join(key), bytes);
+    }
+
     fn known_views(&self) -> PathBuf {
         self.place.store.join("views")
     }

@@ -41,6 +41,7 @@
 //! # Ok::<(), stagepost::session::Error>(())
 //! ```
 
+mod cache;
 mod create;
 mod error;
 mod events;
@@ -61,7 +62,7 @@ pub use rule::{Failure, Trigger, should_rollback};
 pub use validate::{Finding, TestRun, Validation};
 pub use view::{catch_up, export};
 
-use crate::formats::maestro::{self, Summary};
+use crate::formats::maestro;
 use crate::model::{Imported, Phase, Run, RunId, RunKind};
 use crate::project::{self, Project};
 use crate::store::{Batch, Expect, NewEntry, Query};
@@ -219,11 +220,6 @@ impl<'p> Session<'p> {
         let query = Query { run: Some(self.run.id.clone()), ..Query::default() };
         let is_it = |one: &crate::model::Checkpoint| Imported::of(one).is_some_and(|from| from.id == name);
         Ok(self.project.log(&query)?.into_iter().find(is_it))
-    }
-
-    /// Sums the checkpoints up.
-    pub fn summary(&self) -> Result<Summary, Error> {
-        Ok(self.log(&self.whole()?).summary)
     }
 
     /// Deletes a checkpoint: a stub is left of it, its snapshot is let go, and its tag goes unless it is to stay.

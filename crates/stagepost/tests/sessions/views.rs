@@ -247,3 +247,41 @@ fn a_view_is_not_written_through_a_link() {
     assert!(matches!(refused, Err(session::Error::View { .. })), "{refused:?}");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
 }
+
+#[test]
+fn a_log_put_together_from_what_was_cached_is_the_one_derived_anew() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    let path = format!(".flow/maestro/sessions/{}", session.id());
+    let cache = project.place().store.join("views.cache").join(session.id().as_str());
+    let files = || ["checkpoints", "metadata"].map(|name| home.read(&format!("{path}/{name}.json")).unwrap());
+    let check = |why: &str| {
+        let (cached, listed) = (files(), session.list_json().unwrap());
+        std::fs::remove_file(&cache).unwrap();
+        project.begin_view(session.id().as_str()).unwrap();
+        session::catch_up(&project).unwrap();
+        assert_eq!(files(), cached, "{why}");
+        assert_eq!(session.list_json().unwrap(), listed, "{why}");
+        let entries: Vec<_> = session.list().unwrap().iter().map(|one| one.entry()).collect();
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed, serde_json::to_value(entries).unwrap(), "{why}");
+    };
+    check("nothing yet");
+    let first = create(&session, "one \"checkpoints\": [] \u{1} \u{e9}\nand more");
+    create_as(&session, "two", Reason::ErrorRecovery);
+    check("two made");
+    hard(&session, &first);
+    check("a rollback");
+    create_as(&session, "three", Reason::ErrorRecovery);
+    check("a recovery");
+    session.delete(&first.id().to_string(), session::Tag::Delete).unwrap();
+    check("a deletion");
+    // A cache that someone altered is not believed.
+    let mut bytes = std::fs::read(&cache).unwrap();
+    let last = bytes.len() - 5;
+    bytes[last] ^= 1;
+    std::fs::write(&cache, bytes).unwrap();
+    let listed: Value = serde_json::from_str(&session.list_json().unwrap()).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+}
