@@ -285,3 +285,19 @@ fn a_checkpoint_without_files_cannot_be_restored() {
     let saved = project.save(Save::default()).unwrap();
     assert!(matches!(project.restore(&saved, &whole()), Err(Error::NoFiles { .. })));
 }
+
+#[test]
+fn one_process_saves_many_times_while_packs_are_merged() {
+    let temp = TempProject::git();
+    temp.write("a.txt", "0").write("d/b.txt", "0").run_git(&["add", "."]);
+    temp.run_git(&["commit", "-qm", "one"]);
+    let project = temp.open();
+    let mut saved = Vec::new();
+    for number in 1..150 {
+        temp.write("a.txt", &number.to_string()).write(&format!("d/{}.txt", number % 7), &number.to_string());
+        saved.push(save_files(&project, "one more"));
+    }
+    project.restore(&saved[3], &whole()).unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("4"));
+    assert!(project.verify().unwrap().is_sound());
+}

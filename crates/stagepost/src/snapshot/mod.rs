@@ -182,7 +182,7 @@ impl Snapshots {
         self.objects = match odbs {
             Ok(odbs) if known && way == Way::Fastest => {
                 self.odb = odbs.first().cloned().map(Mutex::new);
-                Objects::direct(git, odbs)
+                Objects::direct(git, folders, odbs)
             }
             _ => Objects::new(git),
         };
@@ -342,7 +342,19 @@ impl Snapshots {
     fn begin(&self, options: &Capture) -> Result<Lock, CaptureError> {
         guard::before(&self.root, &self.store.common_dir, self.rules_git.program(), options)
             .map_err(|source| self.refused(source))?;
-        Ok(Lock::take(&self.folder.join("lock"), options.patience)?)
+        let lock = Lock::take(&self.folder.join("lock"), options.patience)?;
+        self.reconnect();
+        Ok(lock)
+    }
+
+    /// Opens the object store anew: a handle has room for as many packs as there were when it was opened, and some,
+    /// and a process that captures for long makes more.
+    fn reconnect(&self) {
+        if let Some(odb) = &self.odb
+            && let Ok(fresh) = gix::odb::at(self.store.objects_dir(), gix::hash::Kind::Sha1)
+        {
+            *odb.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+        }
     }
 
     fn refused(&self, source: Refusal) -> CaptureError {

@@ -1,6 +1,7 @@
 //! Reading git's objects: blobs, trees, commits, and what differs between two trees.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::{Mutex, PoisonError};
 
@@ -45,6 +46,8 @@ pub struct Objects {
     git: Git,
     /// Read directly where the formats are known; else git is asked.
     odbs: Vec<Mutex<gix::odb::Handle>>,
+    /// Where those are.
+    folders: Vec<PathBuf>,
     process: Mutex<Option<Process>>,
     pending: Mutex<Pending>,
 }
@@ -58,12 +61,12 @@ impl std::fmt::Debug for Objects {
 impl Objects {
     /// Objects that git is asked for.
     pub(super) fn new(git: Git) -> Self {
-        Self { git, odbs: vec![], process: Mutex::default(), pending: Mutex::default() }
+        Self { git, odbs: vec![], folders: vec![], process: Mutex::default(), pending: Mutex::default() }
     }
 
     /// Objects that are read from these object stores.
-    pub(super) fn direct(git: Git, odbs: Vec<gix::odb::Handle>) -> Self {
-        Self { odbs: odbs.into_iter().map(Mutex::new).collect(), ..Self::new(git) }
+    pub(super) fn direct(git: Git, folders: Vec<PathBuf>, odbs: Vec<gix::odb::Handle>) -> Self {
+        Self { odbs: odbs.into_iter().map(Mutex::new).collect(), folders, ..Self::new(git) }
     }
 
     /// Returns the content of a blob.
@@ -99,7 +102,15 @@ impl Objects {
             return Ok(Some(object.clone()));
         }
         if !self.odbs.is_empty() {
-            return self.find_directly(id);
+            // A handle has room for as many packs as there were when it was opened, and some. Whoever works for long
+            // comes across more, so what it does not find is looked for with a new one.
+            return match self.find_directly(id) {
+                Ok(Some(found)) => Ok(Some(found)),
+                _ => {
+                    self.reopen();
+                    self.find_directly(id)
+                }
+            };
         }
         let mut slot = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
@@ -129,6 +140,15 @@ impl Objects {
             }
         }
         Ok(None)
+    }
+
+    /// Opens the object stores anew.
+    fn reopen(&self) {
+        for (odb, folder) in self.odbs.iter().zip(&self.folders) {
+            if let Ok(fresh) = gix::odb::at(folder.clone(), gix::hash::Kind::Sha1) {
+                *odb.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
+            }
+        }
     }
 
     /// Forgets the process, so that objects written since it started are seen for sure.
