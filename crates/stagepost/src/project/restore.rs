@@ -263,10 +263,7 @@ impl Project {
 
     /// Lists the restores of this work tree that happened, oldest first.
     pub fn restores(&self) -> Result<Vec<(Timestamp, RestoreRecord)>, Error> {
-        self.restores_of(Some(self.place.worktree_key()))
-    }
-
-    fn restores_of(&self, key: Option<String>) -> Result<Vec<(Timestamp, RestoreRecord)>, Error> {
+        let key = Some(self.place.worktree_key());
         let events = self.store.events(&EventQuery { topic: Topic::Restore, key, last: None })?;
         Ok(events.into_iter().filter_map(|(_, event)| Some((event.at, done(event.body)?))).collect())
     }

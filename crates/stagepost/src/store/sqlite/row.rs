@@ -215,8 +215,9 @@ pub(super) struct Journal<'a>(pub(super) &'a Connection);
 
 impl Journal<'_> {
     pub(super) fn entry(&self, position: i64) -> Result<Option<Entry>, Error> {
-        let sql = const_format("SELECT ", COLUMNS, " FROM entries WHERE position = ?1");
-        let mut statement = self.0.prepare_cached(&sql).map_err(db("read an entry"))?;
+        const SQL: &str = "SELECT position, class, run, seq, id, parent, at, tags, body, seal FROM entries \
+                           WHERE position = ?1";
+        let mut statement = self.0.prepare_cached(SQL).map_err(db("read an entry"))?;
         statement.query_row([position], Entry::read).optional().map_err(db("read an entry"))
     }
 
@@ -324,8 +325,4 @@ impl Journal<'_> {
         let before = self.before(entry)?;
         Ok(Found::Live(Box::new(entry.to_checkpoint(run, &before)?)))
     }
-}
-
-fn const_format(before: &str, middle: &str, after: &str) -> String {
-    [before, middle, after].concat()
 }
