@@ -5,7 +5,9 @@
 //! it stand [`session`], [`task`] and [`gate`]. The library never prints, reads the environment or exits; clock and ids
 //! are handed in.
 
+pub mod lock;
 pub mod model;
+pub mod process;
 
 pub mod formats;
 pub mod reply;

@@ -106,7 +106,7 @@ pub enum Error {
     Refs(#[from] snapshot::RefError),
     /// Another restore went on.
     #[error("another restore of this project is going on")]
-    Lock(#[from] snapshot::LockError),
+    Lock(#[from] crate::lock::LockError),
     /// git could not act as the user.
     #[error(transparent)]
     Branch(#[from] super::BranchError),

@@ -12,9 +12,10 @@ use serde_json::Value;
 
 use super::files::{Files, snapshot_of};
 use super::{Error, Project, Save};
+use crate::lock::Lock;
 use crate::model::{Checkpoint, CheckpointId, Event, Kind, RepoPath, RunKind, Timestamp, Topic};
+use crate::snapshot::Snapshots;
 use crate::snapshot::restore::{Left, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
-use crate::snapshot::{Lock, Snapshots};
 use crate::store::{Batch, EventQuery, Found, NewEntry};
 
 /// What is put back of a checkpoint.

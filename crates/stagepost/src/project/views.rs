@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Project};
 use crate::formats::maestro;
+use crate::lock::Lock;
 use crate::model::RepoPath;
-use crate::snapshot::Lock;
 
 /// A file in another system's format.
 #[derive(Debug, Clone, PartialEq, Eq)]

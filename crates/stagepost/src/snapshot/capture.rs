@@ -8,9 +8,9 @@ use super::commit::Signature;
 use super::compare::Change;
 use super::git::GitError;
 use super::guard::Refusal;
-use super::lock::LockError;
 use super::objects::ObjectError;
 use super::refs::RefError;
+use crate::lock::LockError;
 use crate::model::{FileCounts, ObjectId, RepoPath, Skipped};
 
 /// What to capture, and within which limits.

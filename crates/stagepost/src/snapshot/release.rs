@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::capture::CaptureError;
-use super::lock::{Lock, LockError};
 use super::refs::RefError;
 use super::{GitError, Keep, Snapshots, durable, pack};
+use crate::lock::{Lock, LockError};
 use crate::model::CheckpointId;
 
 /// How long to wait for a capture that is going on.

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use super::files::Stop;
 use super::task::Failure;
+use crate::lock::LockError;
 use crate::model::{ObjectId, RepoPath};
 use crate::snapshot::beneath;
 use crate::snapshot::capture::CaptureError;
 use crate::snapshot::git::GitError;
-use crate::snapshot::lock::LockError;
 use crate::snapshot::objects::ObjectError;
 use crate::snapshot::plan::Refusal;
 use crate::snapshot::refs::RefError;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, params};
 use rustix::fs::FlockOperation;
@@ -33,17 +33,10 @@ pub(super) fn lock_exclusive(file: &File, busy: Duration, folder: &Path) -> Resu
 }
 
 fn lock(file: &File, operation: FlockOperation, busy: Duration, folder: &Path) -> Result<(), Error> {
-    let started = Instant::now();
-    loop {
-        match rustix::fs::flock(file, operation) {
-            Ok(()) => return Ok(()),
-            Err(rustix::io::Errno::WOULDBLOCK) if started.elapsed() < busy => {
-                std::thread::sleep(Duration::from_millis(2));
-            }
-            Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(Error::Busy { waited: busy }),
-            Err(error) => return Err(open::failed("lock", &folder.join(HOLD_FILE))(error.into())),
-        }
+    match crate::lock::wait_for(file, operation, busy) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::Busy { waited: busy }),
+        Err(error) => Err(open::failed("lock", &folder.join(HOLD_FILE))(error)),
     }
 }
 

@@ -28,20 +28,28 @@ impl Lock {
             .mode(0o600)
             .open(path)
             .map_err(failed)?;
-        let begun = Instant::now();
-        let mut pause = Duration::from_micros(200);
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Self { _file: file }),
-                Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(failed(error.into())),
-            }
-            if begun.elapsed() >= patience {
-                return Err(LockError::Busy { path: path.into(), patience });
-            }
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(20));
+        match wait_for(&file, FlockOperation::NonBlockingLockExclusive, patience).map_err(failed)? {
+            true => Ok(Self { _file: file }),
+            false => Err(LockError::Busy { path: path.into(), patience }),
         }
+    }
+}
+
+/// Waits for a lock on an open file, at most for `patience`. Says whether it has it.
+pub(crate) fn wait_for(file: &File, operation: FlockOperation, patience: Duration) -> io::Result<bool> {
+    let begun = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        match flock(file, operation) {
+            Ok(()) => return Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if begun.elapsed() >= patience {
+            return Ok(false);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
 

@@ -1,0 +1,51 @@
+//! Ending what we started when we ourselves are killed and can no longer do it.
+
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+/// Waits for a word, or for the end of us. In the second case it kills every process with the mark, and looks again, because one
+/// of them may just have started another.
+const WATCH: &str = r#"
+trap '' INT TERM HUP QUIT
+read -r word && [ "$word" = done ] && exit 0
+for again in 1 2 3 4 5 6 7 8 9 10; do
+  found=$(grep -lszx -e "$1" /proc/[0-9]*/environ 2>/dev/null) || exit 0
+  for file in $found; do
+    pid=${file#/proc/}; pid=${pid%/environ}
+    [ "$pid" = "$$" ] || kill -KILL "$pid" 2>/dev/null
+  done
+done
+"#;
+
+/// A small process that outlives us by a moment: if we are killed, it kills every process whose environment has a mark.
+#[derive(Debug)]
+pub struct Guard {
+    watcher: Child,
+}
+
+impl Guard {
+    /// Starts watching over processes that will have `mark` (`NAME=value`) in their environment.
+    pub fn over(mark: &str) -> io::Result<Self> {
+        let watcher = Command::new("/bin/sh")
+            .args(["-c", WATCH, "stagepost-guard", mark])
+            // It must not take the mark over from us, nor hear what is meant for the terminal's group.
+            .env_remove(mark.split('=').next().unwrap_or_default())
+            .process_group(0)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self { watcher })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(mut input) = self.watcher.stdin.take() {
+            let _ = input.write_all(b"done\n");
+        }
+        let _ = self.watcher.wait();
+    }
+}

@@ -1,0 +1,19 @@
+//! Running another program: in a process group of its own, bounded in time and in what is kept of its output.
+//!
+//! It knows neither runs nor steps. What always holds: when [`run`] returns, no process of the program's group is alive,
+//! however it ended. A process that left the group can be found by a mark in its environment ([`marked`]), and a
+//! [`Guard`] ends those that are marked when this process is killed.
+
+mod cancel;
+mod captured;
+mod group;
+mod guard;
+mod program;
+mod run;
+
+pub use cancel::Cancel;
+pub use captured::Captured;
+pub use group::{Identity, end_group, marked};
+pub use guard::Guard;
+pub use program::{Limits, Program};
+pub use run::{Ended, Error, Finished, Output, run};
