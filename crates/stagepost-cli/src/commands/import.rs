@@ -63,6 +63,9 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> Result<(), Failure> {
                 let lines = ui::count(file.lines, "line");
                 app.ui.line(format!("{verb} {} of {lines} of {}", file.new, file.path.display()))
             })?;
+            if plan.items.is_empty() && !plan.progress.is_empty() {
+                return Ok(());
+            }
             let new = plan.items.iter().filter(|item| !item.known).count();
             app.ui.line(format!("{verb} {} of {}", new, ui::count(plan.items.len(), "checkpoint")))
         }
