@@ -20,6 +20,7 @@ mod restore;
 mod save;
 mod settings;
 mod status;
+mod unfinished;
 mod verify;
 mod views;
 
