@@ -33,7 +33,8 @@ use rusqlite::Connection;
 
 use super::blob::{Cut, Prepared};
 use super::{
-    Audited, Batch, Collected, Damage, Error, EventQuery, Found, Hold, Listed, Query, Store, Usage, Written,
+    Audited, Batch, Collected, Damage, Error, EventQuery, Found, Hold, Listed, Query, Store, Survey, Usage,
+    Written,
 };
 use crate::model::{BlobRef, CheckpointId, Event, Run, RunId};
 use copies::Copies;
@@ -157,6 +158,10 @@ impl Store for SqliteStore {
 
     fn list(&self, query: &Query) -> Result<Vec<Listed>, Error> {
         self.read(|connection| query::list(connection, query))
+    }
+
+    fn survey(&self, query: &Query) -> Result<Survey, Error> {
+        self.read(|connection| query::survey(connection, query))
     }
 
     fn run(&self, id: &RunId) -> Result<Option<Run>, Error> {
