@@ -90,7 +90,7 @@ class Place:
         for folder, folders, names in os.walk(os.path.join(self.root, ".git")):
             folders[:] = [name for name in folders if name not in ("stagepost", "objects")]
             found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names if name.endswith(".lock")]
-        return sorted(name for name in found if own or "stagepost" not in name)
+        return sorted(name for name in found if own or "stagepost" not in os.path.basename(name))
 
 
 def record(checkpoint):
