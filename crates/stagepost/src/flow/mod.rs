@@ -1,0 +1,3 @@
+//! Flows: steps that survive a crash.
+
+pub mod definition;
