@@ -1,0 +1,4 @@
+//! Flows, told as short stories through the library, on a real store.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod in_code;
