@@ -7,15 +7,22 @@
 //! target, a reference) exists, needs form no circle, and no path leaves the project.
 
 mod flow;
-mod graph;
 mod step;
 
 mod condition;
 mod reference;
 mod scope;
 
+mod check;
+mod graph;
+mod invalid;
+mod node;
+mod read;
+mod schema;
+
 pub use condition::{Condition, InvalidCondition, Undecided};
 pub use flow::{Flow, Retention};
+pub use invalid::{Fault, Invalid, Place};
 pub use reference::{InvalidReference, Reference, Source};
 pub use scope::{Scope, StepResult};
 pub use step::{

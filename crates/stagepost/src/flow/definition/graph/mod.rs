@@ -32,3 +32,17 @@ pub(super) fn order(steps: &[Step]) -> Result<Vec<usize>, Vec<usize>> {
     let left: Vec<usize> = (0..steps.len()).filter(|at| waits[*at] > 0).collect();
     if left.is_empty() { Ok(order) } else { Err(left) }
 }
+
+/// Finds a circle among the steps that [`order`] could not place: each needs the next, and the last needs the first.
+pub(super) fn circle(steps: &[Step], left: &[usize]) -> Vec<usize> {
+    let needed = |at: usize| left.iter().copied().find(|other| steps[at].needs.contains(&steps[*other].id));
+    let mut way: Vec<usize> = Vec::new();
+    let mut at = left[0];
+    // Each of them needs another of them, so walking on comes back to where it has been.
+    while !way.contains(&at) {
+        way.push(at);
+        at = needed(at).expect("a step that could not be placed needs another such step");
+    }
+    let start = way.iter().position(|seen| *seen == at).expect("the walk ended where it had been");
+    way.split_off(start)
+}
