@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Status;
+use super::definition::Invalid;
 use crate::model::{CheckpointId, InvalidId, RunId, RunKind};
 use crate::{gate, process, project, store};
 
@@ -121,6 +122,80 @@ pub enum Error {
         step: String,
         /// Its checkpoint.
         checkpoint: CheckpointId,
+    },
+    /// No run answers to a name.
+    #[error("no flow run is called `{}`", name.escape_debug())]
+    NoSuchRun {
+        /// The name.
+        name: String,
+    },
+    /// Several runs answer to a name.
+    #[error("`{}` is the start of {} flow runs", name.escape_debug(), candidates.len())]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// Those that answer to it.
+        candidates: Vec<RunId>,
+    },
+    /// The flow has no such step.
+    #[error("the flow has no step `{}`", step.escape_debug())]
+    NoStep {
+        /// The name.
+        step: String,
+        /// The steps that it has.
+        known: Vec<String>,
+    },
+    /// A step has no result to go on from.
+    #[error("run `{run}` has no result of step `{step}`")]
+    NoResult {
+        /// The run.
+        run: RunId,
+        /// The step.
+        step: String,
+        /// The steps that there are results of.
+        known: Vec<String>,
+    },
+    /// The run is driven by a program, not by a flow file.
+    #[error("run `{run}` is driven by a program: only that program can go on with it")]
+    InCode {
+        /// The run.
+        run: RunId,
+    },
+    /// The flow of a run cannot be read any more.
+    #[error("the flow that run `{run}` follows cannot be read")]
+    Definition {
+        /// The run.
+        run: RunId,
+        /// Why.
+        source: Box<Invalid>,
+    },
+    /// Steps that were done are defined otherwise now.
+    #[error("{} of run `{run}` changed since {} done: {}", if steps.len() == 1 { "a step" } else { "steps" }, if steps.len() == 1 { "it was" } else { "they were" }, steps.join(", "))]
+    Redefined {
+        /// The run.
+        run: RunId,
+        /// The steps.
+        steps: Vec<String>,
+    },
+    /// What is stored of a run is damaged.
+    #[error("run `{run}` is damaged: {what}")]
+    Damaged {
+        /// The run.
+        run: RunId,
+        /// What is wrong.
+        what: String,
+        /// The newest checkpoint up to which everything is sound.
+        newest: Option<String>,
+    },
+    /// A step that may be done once only was cut off.
+    #[error(
+        "step `{step}` may be done once only, and attempt {attempt} was cut off: nobody knows whether it was done"
+    )]
+    Once {
+        /// The step.
+        step: String,
+        /// The attempt.
+        attempt: u32,
     },
     /// A process of an earlier attempt could not be ended.
     #[error("failed to end what is left of an earlier attempt")]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::model::Hash;
+use crate::model::{Hash, canonical};
 
 /// What a result was made from: a short hash for each part, so that a difference can be named.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -18,6 +19,21 @@ impl Fingerprint {
     pub fn add(&mut self, part: impl Into<String>, content: &[u8]) {
         let hash = Hash::of(content).to_string();
         self.parts.insert(part.into(), hash[..16].to_owned());
+    }
+
+    /// Adds a part that is a value.
+    pub(super) fn add_value(&mut self, part: impl Into<String>, value: &Value) {
+        self.parts.insert(part.into(), Self::hash(value));
+    }
+
+    /// The short hash of a value.
+    pub(super) fn hash(value: &Value) -> String {
+        Hash::of(canonical(value).as_bytes()).to_string()[..16].to_owned()
+    }
+
+    /// Returns the short hash of a part.
+    pub(super) fn part(&self, name: &str) -> Option<&str> {
+        self.parts.get(name).map(String::as_str)
     }
 
     /// Names the parts in which two differ, also those that only one has.

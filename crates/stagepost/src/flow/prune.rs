@@ -42,16 +42,18 @@ fn surplus(
         needed.extend(state.steps.iter().filter_map(|step| step.current()).map(|one| one.checkpoint));
     }
     let own = |attempt: &&Attempt| attempt.run == state.run.id && !attempt.pruned;
-    let mut all: Vec<(String, Attempt)> = state
-        .steps
-        .iter()
-        .flat_map(|step| step.attempts.iter().filter(own).map(|one| (step.step.clone(), one.clone())))
-        .collect();
-    all.sort_by_key(|(_, attempt)| attempt.seq);
-    let newest = all.len().saturating_sub(keep.max(1));
-    all.truncate(newest);
-    all.retain(|(_, attempt)| !needed.contains(&attempt.checkpoint));
-    Ok(all)
+    let mut all: Vec<(bool, String, Attempt)> = Vec::new();
+    for step in &state.steps {
+        let holds =
+            |one: &Attempt| step.current().is_some_and(|current| current.checkpoint == one.checkpoint);
+        all.extend(step.attempts.iter().filter(own).map(|one| (holds(one), step.step.clone(), one.clone())));
+    }
+    // What holds no more goes first, then what is oldest.
+    all.sort_by_key(|(holds, _, attempt)| (*holds, attempt.seq));
+    let surplus = all.len().saturating_sub(keep.max(1));
+    all.truncate(surplus);
+    all.retain(|(_, _, attempt)| !needed.contains(&attempt.checkpoint));
+    Ok(all.into_iter().map(|(_, step, attempt)| (step, attempt)).collect())
 }
 
 /// Says whether another run shares the past of this one.

@@ -106,6 +106,8 @@ pub struct RunState {
     pub ended_at: Option<Timestamp>,
     /// How often someone began to drive it.
     pub drives: u32,
+    /// How it ended, whoever drives it now.
+    pub(super) end: Option<Status>,
 }
 
 /// A step as the history of its run tells it.
@@ -297,12 +299,14 @@ impl RunState {
             changed_at: run.created_at,
             ended_at: None,
             drives: 0,
+            end: None,
             run,
         };
         let mut places = HashMap::new();
         for moment in &history.moments {
             state.take_in(moment, &mut places);
         }
+        state.end = Some(state.status).filter(|status| status.is_over());
         if driven {
             state.status = Status::Running;
         }
