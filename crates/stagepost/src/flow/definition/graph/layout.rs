@@ -96,7 +96,7 @@ fn top_of(row: usize) -> f64 {
 fn box_width(graph: &Graph<'_>, at: usize) -> f64 {
     let step = &graph.flow.steps[at];
     let title = text_width(&step.name.chars().take(LONGEST).collect::<String>(), 13.0);
-    let detail = text_width(&format!("{}  {}", step.action.name(), in_short(step, LONGEST)), 11.0);
+    let detail = text_width(&format!("{}: {}", step.action.name(), in_short(step, LONGEST)), 11.0);
     title.max(detail).max(90.0) + 24.0
 }
 

@@ -99,10 +99,12 @@ fn draw_box(out: &mut String, placed: &Placed, step: &Step) {
         Action::Refine(_) => ("#f0fff4", "#2f855a", 5),
     };
     let Placed { x, y, width, .. } = placed;
+    // Whether it is done at all depends on something.
+    let border = if step.condition.is_some() { r#" stroke-dasharray="3 2""# } else { "" };
     let mut rect = |shift: f64| {
         let _ = write!(
             out,
-            r#"<rect x="{:.1}" y="{:.1}" width="{width:.1}" height="{HEIGHT}" rx="{round}" fill="{fill}" stroke="{stroke}" stroke-width="1.3"/>"#,
+            r#"<rect x="{:.1}" y="{:.1}" width="{width:.1}" height="{HEIGHT}" rx="{round}" fill="{fill}" stroke="{stroke}" stroke-width="1.3"{border}/>"#,
             x + shift,
             y + shift
         );
@@ -115,7 +117,7 @@ fn draw_box(out: &mut String, placed: &Placed, step: &Step) {
     let title = shortened(&step.name);
     let _ = writeln!(
         out,
-        r##"<text x="{middle:.1}" y="{:.1}" font-size="13" font-weight="bold" fill="#1a202c" text-anchor="middle">{title}</text><text x="{middle:.1}" y="{:.1}" font-size="11" fill="#4a5568" text-anchor="middle">{}  {}</text>"##,
+        r##"<text x="{middle:.1}" y="{:.1}" font-size="13" font-weight="bold" fill="#1a202c" text-anchor="middle">{title}</text><text x="{middle:.1}" y="{:.1}" font-size="11" fill="#4a5568" text-anchor="middle">{}: {}</text>"##,
         y + 19.0,
         y + 35.0,
         step.action.name(),

@@ -32,13 +32,24 @@ pub(super) fn write(graph: &Graph<'_>) -> String {
 }
 
 fn arrows(graph: &Graph<'_>, from: usize, digits: usize) -> String {
+    let leads = || graph.edges.iter().filter(move |edge| edge.from == from);
     let mut lines: Vec<String> = Vec::new();
-    for Edge { to, because, .. } in graph.edges.iter().filter(|edge| edge.from == from) {
+    for Edge { to, because, .. } in leads() {
         let id = &graph.flow.steps[*to].id;
-        lines.push(match because {
-            None => format!("──> {id}"),
-            Some(because) => format!("┄┄ {because} ┄┄> {id}"),
-        });
+        match because {
+            None => {
+                let answers: Vec<&str> = leads()
+                    .filter(|edge| edge.to == *to)
+                    .filter_map(|edge| edge.because.as_deref())
+                    .collect();
+                let named =
+                    if answers.is_empty() { String::new() } else { format!("─ {} ", answers.join(", ")) };
+                lines.push(format!("{named}──> {id}"));
+            }
+            // Written at the arrow above.
+            Some(_) if graph.is_needed(from, *to) => {}
+            Some(because) => lines.push(format!("┄ {because} ┄┄> {id}")),
+        }
     }
     let last = lines.len().saturating_sub(1);
     let corner = |at: usize| if at == last { '└' } else { '├' };
