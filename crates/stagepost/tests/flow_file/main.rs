@@ -2,4 +2,5 @@
 
 mod conditions;
 mod faults;
+mod graphs;
 mod reading;

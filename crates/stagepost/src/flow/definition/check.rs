@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::read::{Mention, Named, Reader, closest};
-use super::{Action, Flow, OnFailure, Place, Step, StepId, Target, graph};
+use super::{Flow, Place, StepId, graph};
 
 pub(super) fn whole(reader: &mut Reader<'_>, flow: &Flow) {
     let mentions = std::mem::take(&mut reader.mentions);
@@ -89,28 +89,13 @@ fn came_before(flow: &Flow, places: &HashMap<&str, usize>) -> Vec<Vec<usize>> {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); flow.steps.len()];
     for (at, step) in flow.steps.iter().enumerate() {
         before[at].extend(step.needs.iter().filter_map(|need| places.get(need.as_str())));
-        for target in jumps(step) {
+        for (_, target) in graph::jumps(step) {
             if let Some(to) = places.get(target.as_str()) {
                 before[*to].push(at);
             }
         }
     }
     before
-}
-
-/// The steps that a step can go to, other than by being needed.
-pub(super) fn jumps(step: &Step) -> Vec<&StepId> {
-    let mut targets: Vec<&StepId> = Vec::new();
-    if let Action::Ask(ask) = &step.action {
-        targets.extend(ask.on.iter().filter_map(|(_, target)| match target {
-            Target::Step(id) => Some(id),
-            Target::End => None,
-        }));
-    }
-    if let OnFailure::GoTo(id) = &step.on_failure {
-        targets.push(id);
-    }
-    targets
 }
 
 fn reaches(before: &[Vec<usize>], from: usize, to: usize) -> bool {

@@ -346,6 +346,14 @@ impl Target {
     /// The word for the end of the run.
     pub const END: &'static str = "end";
 
+    /// Returns the step, unless it is the end.
+    pub fn step(&self) -> Option<&StepId> {
+        match self {
+            Target::Step(id) => Some(id),
+            Target::End => None,
+        }
+    }
+
     /// Returns the target as the file has it.
     pub fn as_str(&self) -> &str {
         match self {
