@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::capture::CaptureError;
 use super::objects::ObjectKind;
 use super::rules::Judge;
-use super::stamp::{Nature, Stamp, look_at};
+use super::stamp::{Fingerprint, Nature, Stamp, look_at};
 use super::state::{Id, Kind};
 use super::walk::Walk;
 use crate::model::{RepoPath, SkipReason, Skipped};
@@ -33,7 +33,7 @@ pub(super) struct Holder<'w> {
 pub(super) enum Held {
     As {
         kind: Kind,
-        stamp: Stamp,
+        stamp: Fingerprint,
         id: Id,
     },
     /// It is there but cannot be held.
@@ -137,7 +137,7 @@ impl<'w> Holder<'w> {
             Some(stamp) => stamp.if_older_than(self.walk.moment),
             None => {
                 self.notes.push(format!("`{}` kept changing while it was read", RepoPath::from_bytes(path)));
-                Stamp::NEVER
+                Fingerprint::NEVER
             }
         };
         let bytes = if kind == Kind::Link { content.bytes } else { self.convert(path, content.bytes)? };

@@ -297,13 +297,11 @@ impl Snapshots {
         latest: Option<Option<ObjectId>>,
         commit: &ObjectId,
     ) -> Result<(), CaptureError> {
-        if let Some(latest) = latest {
-            self.refs.swap(&self.refs.latest_name(), latest.as_ref(), commit)?;
-        }
-        match id {
-            Some(id) => Ok(self.refs.create(&self.refs.name_of(id), commit)?),
-            None => Ok(()),
-        }
+        let latest = latest.map(|old| (self.refs.latest_name(), old));
+        let own = id.map(|id| (self.refs.name_of(id), None));
+        let swaps: Vec<_> =
+            latest.iter().chain(&own).map(|(name, old)| (name.as_str(), old.as_ref())).collect();
+        Ok(self.refs.swap_all(&swaps, commit)?)
     }
 
     /// Finds what a capture would hold, and writes nothing that stays.
