@@ -134,7 +134,8 @@ impl UserGit<'_> {
 
     /// Returns the parents of a commit as git lists them, its tree and its message.
     pub(super) fn read_commit(&self, commit: &ObjectId) -> Result<(String, String, String), BranchError> {
-        let text = self.ask("read a commit", &["show", "--no-patch", "--format=%P%n%T%n%B", commit.as_str()])?;
+        let text =
+            self.ask("read a commit", &["show", "--no-patch", "--format=%P%n%T%n%B", commit.as_str()])?;
         let mut parts = text.splitn(3, '\n').map(str::to_owned);
         let mut next = || parts.next().unwrap_or_default();
         Ok((next(), next(), next()))
