@@ -6,10 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use stagepost::model::RepoPath;
 use stagepost::project::{Context, Layer, Origin, Place, Project, Recovery, Settings};
 use stagepost::snapshot::GitProgram;
-use stagepost::{session, task};
+use stagepost::{flow, session, task};
 
 use crate::args::Global;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::ui::{self, Ui};
 
 pub(crate) struct App {
@@ -76,7 +76,9 @@ impl App {
     fn catch_up(&self, project: &Project) {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
-        for failure in [sessions, tasks].into_iter().filter_map(Result::err) {
+        let failed = |error: flow::Error| Failure::new(Code::Failed, error.to_string());
+        let runs = flow::view::catch_up(project).map(drop).map_err(failed);
+        for failure in [sessions, tasks, runs].into_iter().filter_map(Result::err) {
             self.ui.warn(ui::printable(&failure.message));
         }
     }

@@ -3,6 +3,7 @@
 //! Source files are only read. What is broken is taken in and flagged. Every original is kept as an artifact.
 
 mod maestro;
+mod runs;
 mod tasks;
 
 use std::collections::HashSet;
@@ -52,7 +53,8 @@ pub struct ImportItem {
     pub known: bool,
     /// Whether it can be trusted as it is: `ok`, or what was found.
     pub integrity: String,
-    /// Where its commit was found: `recorded`, `resolved-from-tag`, `resolved-from-text` or `missing`.
+    /// Where its commit was found: `recorded`, `resolved-from-tag`, `resolved-from-text` or `missing`; `none` where the
+    /// format knows no commits.
     pub commit: String,
     /// What else was noticed.
     pub findings: Vec<String>,
@@ -91,7 +93,8 @@ struct Candidate {
     metadata: Map<String, Value>,
     imported: Imported,
     original: Vec<u8>,
-    source: Option<Vec<u8>>,
+    /// Other files that it was taken from, by what to call them.
+    beside: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl ImportItem {
@@ -132,6 +135,9 @@ impl Project {
         if wanted(Format::Tasks) {
             self.plan_tasks(path, format.is_some(), &tags, &mut plan)?;
             self.plan_progress(path, &mut plan)?;
+        }
+        if wanted(Format::Runs) {
+            self.plan_runs(path, format.is_some(), &mut plan)?;
         }
         if plan.items.is_empty() && plan.progress.is_empty() && plan.unreadable.is_empty() {
             return Err(Error::NothingToImport { path: path.to_owned() });
@@ -215,12 +221,15 @@ impl Project {
     }
 
     fn keep_originals(&self, found: &Candidate, batch: &mut Batch) -> Result<Vec<Artifact>, Error> {
-        let source = found.source.iter().map(|bytes| ("source", bytes));
+        let beside = found.beside.iter().map(|(name, bytes)| (*name, bytes));
         let mut artifacts = Vec::new();
-        for (name, bytes) in [("original", &found.original)].into_iter().chain(source) {
-            let payload = self.store.prepare(bytes.clone(), Cut::Json, None);
+        for (name, bytes) in [("original", &found.original)].into_iter().chain(beside) {
+            let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
+            let (cut, media) =
+                if is_json { (Cut::Json, MediaType::json()) } else { (Cut::Content, MediaType::bytes()) };
+            let payload = self.store.prepare(bytes.clone(), cut, None);
             let (name, blob) = (ArtifactName::new(name)?, payload.blob());
-            artifacts.push(Artifact { name, media: MediaType::json(), blob });
+            artifacts.push(Artifact { name, media, blob });
             batch.payloads.push(payload);
         }
         Ok(artifacts)
