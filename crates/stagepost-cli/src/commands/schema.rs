@@ -1,6 +1,7 @@
 use clap::ValueEnum;
 use schemars::schema_for;
 use stagepost::model::{Checkpoint, Event, Run};
+use stagepost::plan::Job;
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -27,6 +28,8 @@ enum Type {
     Log,
     /// What is printed with `--json` when a command fails
     Error,
+    /// The job file of `plan run`
+    PlanJob,
 }
 
 pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
@@ -37,6 +40,7 @@ pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
         Type::Show => schema_for!(CheckpointOutput<'_>),
         Type::Log => schema_for!(LogOutput<'_>),
         Type::Error => schema_for!(ErrorOutput),
+        Type::PlanJob => schema_for!(Job),
     };
     app.ui.json(&schema)
 }

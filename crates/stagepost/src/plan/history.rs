@@ -147,8 +147,9 @@ impl Iteration {
         self.judgement.as_ref()?.scored.verdict
     }
 
-    fn fraction(&self) -> Option<f64> {
-        self.judgement.as_ref()?.scored.fraction()
+    fn rank(&self) -> (bool, Option<f64>) {
+        let fraction = self.judgement.as_ref().and_then(|said| said.scored.fraction());
+        (self.verdict() == Some(Verdict::Approve), fraction)
     }
 
     /// Returns how many attempts of a role failed.
@@ -158,7 +159,7 @@ impl Iteration {
     }
 
     /// Lists what is recorded of it, for those who keep or delete it.
-    pub(super) fn checkpoints(&self) -> impl Iterator<Item = &Checkpoint> {
+    pub fn checkpoints(&self) -> impl Iterator<Item = &Checkpoint> {
         let validation = self.validation.iter().map(|one| &one.checkpoint);
         let judgement = self.judgement.iter().map(|one| &one.checkpoint);
         self.raw.iter().chain(validation).chain(judgement).chain(&self.failures).chain(self.others.values())
@@ -285,9 +286,17 @@ impl History {
 
     /// Returns the best attempt: one that was approved before others, then the highest score, then the earliest.
     pub fn best(&self) -> Option<&Iteration> {
-        let rank = |one: &Iteration| (one.verdict() == Some(Verdict::Approve), one.fraction());
         let judged = self.iterations.values().filter(|one| one.judgement.is_some());
-        judged.reduce(|best, one| if rank(one) > rank(best) { one } else { best })
+        judged.reduce(|best, one| if one.rank() > best.rank() { one } else { best })
+    }
+
+    /// Returns the run with the best attempt of all; the earliest where several are as good.
+    pub fn best_of(histories: &[History]) -> Option<&History> {
+        let judged = histories.iter().filter(|one| one.best().is_some());
+        judged.reduce(|best, one| {
+            let rank = |history: &History| history.best().map(Iteration::rank);
+            if rank(one) > rank(best) { one } else { best }
+        })
     }
 
     /// Returns the best attempt, or where nothing was judged the newest plan, sound ones first.

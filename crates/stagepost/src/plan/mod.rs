@@ -65,6 +65,7 @@
 
 mod agent;
 mod command;
+mod compare;
 mod decide;
 mod driver;
 mod error;
@@ -72,17 +73,25 @@ mod history;
 mod job;
 mod part;
 mod payload;
+mod plot;
+mod prune;
 mod record;
 mod refine;
+mod scores;
+mod standing;
 mod view;
 
 pub use agent::{Agent, Agents, Fault, Previous, Reply, Request, Role};
 pub use command::{Command, Words};
+pub use compare::{Comparison, Shift, Side, compare};
 pub use error::Error;
 pub use history::{About, Call, End, History, Iteration, Judgement, Validation};
 pub use job::{HardFail, Job, Retry, Size, Span};
 pub use part::Part;
 pub use payload::Payload;
+pub use prune::{Cause, Gone, Policy, Pruned, Pruning, apply_prune, plan_prune};
 pub use record::{Plan, Settings, Status};
 pub use refine::{Outcome, Progress, Refine, Which, refine};
-pub use view::{Standing, catch_up, export};
+pub use scores::{Point, Scores};
+pub use standing::Standing;
+pub use view::{catch_up, export};

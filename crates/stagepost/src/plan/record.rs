@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::history::{About, History, payload_of};
 use super::job::output_folder;
-use super::part::check_project;
-use super::{Error, Part, Payload};
+use super::part::{JOB, check_project};
+use super::{Error, Job, Part, Payload};
 use crate::formats::plans;
 use crate::model::{ArtifactName, Checkpoint, Kind, Run, RunId, RunKind};
 use crate::project::{self, NewArtifact, Project, Save, Source};
@@ -133,6 +133,14 @@ impl<'p> Plan<'p> {
     /// Reads everything of the run.
     pub fn history(&self) -> Result<History, Error> {
         History::read(self.project, &self.run.id)
+    }
+
+    /// Reads the job that the run was begun with.
+    pub fn job(&self) -> Result<Job, Error> {
+        let history = self.history()?;
+        let missing = || history.missing("job".to_owned());
+        let recorded = history.core.get(JOB).ok_or_else(missing)?;
+        Job::read(&self.project.load(recorded, JOB)?)
     }
 
     /// Records a payload of an iteration. What is recorded stays: the same again changes nothing, and something else in

@@ -49,11 +49,6 @@ impl Meta {
     }
 }
 
-/// Says whether a folder could be one of the layout: they have nothing but these characters.
-pub fn is_component(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

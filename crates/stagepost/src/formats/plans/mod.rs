@@ -8,7 +8,7 @@ mod names;
 mod revision;
 mod score;
 
-pub use cache::{Meta, is_component};
+pub use cache::Meta;
 pub use lenient::{LenientError, compact, finite, read, write};
 pub use names::{FOLDER, Name, PLANS, file_name, folder_of};
 pub use revision::{Issue, Priority, RevisionRequest, Severity};
