@@ -1,5 +1,7 @@
 use clap::ValueEnum;
 use schemars::schema_for;
+use stagepost::gate::journey::File;
+use stagepost::gate::{Answer, Gate, Question};
 use stagepost::model::{Checkpoint, Event, Run};
 use stagepost::plan::Job;
 
@@ -28,6 +30,14 @@ enum Type {
     Log,
     /// What is printed with `--json` when a command fails
     Error,
+    /// A gate as `gate show --json` prints it
+    Gate,
+    /// A question as `gate ask --via` hands it to a program
+    Question,
+    /// An answer as a gate keeps it
+    Answer,
+    /// A file that describes a journey
+    Journey,
     /// The job file of `plan run`
     PlanJob,
 }
@@ -40,6 +50,10 @@ pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
         Type::Show => schema_for!(CheckpointOutput<'_>),
         Type::Log => schema_for!(LogOutput<'_>),
         Type::Error => schema_for!(ErrorOutput),
+        Type::Gate => schema_for!(Gate),
+        Type::Question => schema_for!(Question),
+        Type::Answer => schema_for!(Answer),
+        Type::Journey => schema_for!(File),
         Type::PlanJob => schema_for!(Job),
     };
     app.ui.json(&schema)

@@ -35,6 +35,10 @@ impl Project {
         listed.reverse();
         let mut needed: HashSet<_> = fork_points(&listed);
         needed.extend(self.needed_for_undo()?);
+        let to_go_on = self.needed_to_go_on()?;
+        needed.extend(to_go_on.checkpoints);
+        let on_the_way = listed.iter().filter(|one| to_go_on.runs.contains(one.checkpoint.run.as_str()));
+        needed.extend(on_the_way.map(|one| one.checkpoint.id));
         let facts: Vec<Fact> = listed
             .into_iter()
             .map(|Listed { checkpoint, .. }| Fact {
