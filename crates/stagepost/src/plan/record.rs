@@ -54,6 +54,7 @@ impl Status {
 /// What is saved with a payload.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
+    pub(super) description: String,
     pub(super) metadata: Map<String, Value>,
     pub(super) artifacts: Vec<(&'static str, Vec<u8>)>,
 }
@@ -161,7 +162,7 @@ impl<'p> Plan<'p> {
                 return self.same(recorded, iteration, part, &payload);
             }
             let expect = Expect::Head(self.run.id.clone(), head);
-            match self.save(iteration, part.as_str(), payload.clone(), Beside::default(), expect) {
+            match self.save(iteration, part.as_str(), payload.clone(), self.beside(), expect) {
                 Err(Error::Project(project::Error::Store(store::Error::Conflict { .. }))) => {}
                 other => return other,
             }
@@ -174,7 +175,7 @@ impl<'p> Plan<'p> {
         loop {
             let (head, _) = self.recorded(0, part.as_str())?;
             let expect = Expect::Head(self.run.id.clone(), head);
-            match self.save(0, part.as_str(), payload.clone(), Beside::default(), expect) {
+            match self.save(0, part.as_str(), payload.clone(), self.beside(), expect) {
                 Err(Error::Project(project::Error::Store(store::Error::Conflict { .. }))) => {}
                 other => return other,
             }
@@ -195,6 +196,10 @@ impl<'p> Plan<'p> {
             }
         };
         self.write_checkpoint(&Part::last(), payload)
+    }
+
+    fn beside(&self) -> Beside {
+        Beside { description: self.about.project.clone(), ..Beside::default() }
     }
 
     /// The place of the newest checkpoint, and what is recorded of a part of an iteration.
@@ -243,6 +248,7 @@ impl<'p> Plan<'p> {
         let save = Save {
             run: Some((self.run.id.clone(), RunKind::Plan)),
             kind: Some(Kind::Iteration { iteration, part: part.to_owned() }),
+            description: beside.description,
             metadata: beside.metadata,
             artifacts,
             expect: vec![expect],

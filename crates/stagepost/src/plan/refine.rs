@@ -140,10 +140,17 @@ pub fn refine(
     let mut drive = Drive { plan, history, rules, job: &refine.job, agents, cancel, observer };
     drive.take_job(refine)?;
     let run = drive.plan.id().clone();
+    if decide(&drive.history, &drive.rules) != Action::Done {
+        // Until it is over, no collection gives up anything of it.
+        project.unfinished(&run)?;
+    }
     (drive.observer)(&Progress::Begun { run: &run, resumed });
     loop {
         match decide(&drive.history, &drive.rules) {
-            Action::Done => return drive.outcome(),
+            Action::Done => {
+                project.finished(&run)?;
+                return drive.outcome();
+            }
             Action::Finish(ending) => drive.finish(ending)?,
             Action::Propose(iteration) => drive.propose(iteration)?,
             Action::Validate(iteration) => drive.validate(iteration)?,
@@ -194,7 +201,13 @@ impl Drive<'_, '_, '_> {
             return Err(Error::Changed { run: self.plan.id().clone(), what });
         }
         let job = serde_json::to_value(self.job).expect("a job has string keys only");
-        self.record(0, JOB, job.into(), Beside { metadata: now.metadata(), ..Beside::default() })?;
+        let description = self.plan.about.project.clone();
+        self.record(
+            0,
+            JOB,
+            job.into(),
+            Beside { description, metadata: now.metadata(), ..Beside::default() },
+        )?;
         // Judgements are read by what the job demands now.
         self.history = self.plan.history()?;
         Ok(())
@@ -204,6 +217,13 @@ impl Drive<'_, '_, '_> {
         let expect = Expect::Head(self.plan.id().clone(), self.history.head);
         let saved = self.plan.save(iteration, part, payload, beside, expect)?;
         self.history.add(self.plan.project, saved)
+    }
+
+    /// What is saved with an answer: whose it is, what it cost, and what was said beside it.
+    fn beside(&self, told: &str, call: &Call, artifacts: Vec<(&'static str, Vec<u8>)>) -> Beside {
+        let project = &self.plan.about.project;
+        let description = if told.is_empty() { project.clone() } else { format!("{project}: {told}") };
+        Beside { description, metadata: call.metadata(), artifacts }
     }
 
     fn propose(&mut self, iteration: u32) -> Result<(), Error> {
@@ -229,7 +249,7 @@ impl Drive<'_, '_, '_> {
         let previous = plan.as_ref().map(|plan| Previous { plan, evaluation });
         let (reply, call) =
             self.call(Role::Planner, iteration, None, previous, &feedback, revision.as_ref(), |_| Ok(()))?;
-        let beside = Beside { metadata: call.metadata(), artifacts: vec![("stderr", reply.aside)] };
+        let beside = self.beside("", &call, vec![("stderr", reply.aside)]);
         self.record(iteration, plans::RAW, reply.payload.as_member("plan"), beside)?;
         (self.observer)(&Progress::Proposed { iteration });
         Ok(())
@@ -242,7 +262,7 @@ impl Drive<'_, '_, '_> {
                 let said = "it must say {\"valid\": true} or {\"valid\": false}";
                 plans::validity_of(answer).map(drop).ok_or_else(|| said.to_owned())
             })?;
-        let beside = Beside { metadata: call.metadata(), artifacts: vec![("stderr", reply.aside)] };
+        let beside = self.beside("", &call, vec![("stderr", reply.aside)]);
         self.record(iteration, VALIDATION, reply.payload, beside)?;
         let said = self.history.iteration(iteration)?.validation.clone();
         let errors = said.as_ref().filter(|said| !said.valid).map(|said| said.errors.as_slice());
@@ -260,7 +280,8 @@ impl Drive<'_, '_, '_> {
             })?;
         let scored = Scored::of(reply.payload.value(), Some(&bar));
         let payload = plans::evaluation(reply.payload.value(), &plan, &scored);
-        let beside = Beside { metadata: call.metadata(), artifacts: vec![("stderr", reply.aside)] };
+        let told = scored.verdict.map_or_else(String::new, |verdict| verdict.to_string());
+        let beside = self.beside(&told, &call, vec![("stderr", reply.aside)]);
         self.record(iteration, plans::EVALUATION, payload.into(), beside)?;
         (self.observer)(&Progress::Judged { iteration, scored });
         Ok(())
@@ -352,7 +373,8 @@ impl Drive<'_, '_, '_> {
         let what = json!({"role": role, "attempt": attempt, "what": fault.what});
         let call = self.spent(role, attempt, seconds, 0, Some(fault.what.clone()));
         let artifacts = vec![("stdout", fault.out.clone()), ("stderr", fault.aside.clone())];
-        self.record(iteration, FAILURE, what.into(), Beside { metadata: call.metadata(), artifacts })
+        let beside = self.beside(&format!("{role}: {}", fault.what), &call, artifacts);
+        self.record(iteration, FAILURE, what.into(), beside)
     }
 
     fn stop_if_asked(&self) -> Result<(), Error> {
@@ -392,13 +414,15 @@ impl Drive<'_, '_, '_> {
             plan: &plan,
             iterations,
             total_tokens: self.history.tokens,
-            duration_seconds: self.history.seconds,
+            // Sums of parts of seconds have many digits, and none of them means anything.
+            duration_seconds: (self.history.seconds * 1000.0).round() / 1000.0,
         };
         let payload = match (ending, said) {
             (Ending::Approved(_), Some(said)) => known.success(&said.evaluation),
             _ => known.incomplete(said.and_then(|said| said.scored.score), ending.reason()),
         };
-        self.record(0, plans::FINAL, payload.into(), Beside::default())
+        let description = format!("{}: {}", self.plan.about.project, ending.reason());
+        self.record(0, plans::FINAL, payload.into(), Beside { description, ..Beside::default() })
     }
 
     fn outcome(&self) -> Result<Outcome, Error> {

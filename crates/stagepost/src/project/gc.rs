@@ -81,10 +81,15 @@ impl Project {
         if ids.is_empty() {
             return Ok(());
         }
+        let mut with_files = Vec::new();
+        for id in ids {
+            let found = self.store.checkpoint(id)?.and_then(Found::live);
+            with_files.extend(found.filter(|one| one.content.snapshot.is_some()).map(|one| one.id));
+        }
         let body = json!({"checkpoints": ids, "who": self.context.who});
         let event = Event { topic: Topic::Prune, key: "gc".to_owned(), at: self.context.clock.now(), body };
         self.store.prune(ids, event)?;
-        Ok(self.snapshots()?.release(ids)?)
+        if with_files.is_empty() { Ok(()) } else { Ok(self.snapshots()?.release(&with_files)?) }
     }
 
     /// Lets go of snapshots whose checkpoint is pruned or was never written. Whoever is about to write one holds
