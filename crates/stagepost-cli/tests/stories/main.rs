@@ -10,6 +10,7 @@ mod gates;
 mod going_back;
 mod keeping;
 mod names;
+mod plans;
 mod schemas;
 mod sessions;
 mod settings;

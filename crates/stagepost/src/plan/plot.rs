@@ -156,7 +156,7 @@ fn gap(out: &mut String, frame: &Frame, point: &Point, count: usize) {
     if count <= 12 {
         let _ = write!(
             out,
-            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"{FAINT}\" font-style=\"italic\">{why}</text>",
+            "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\" fill=\"{FAINT}\" font-style=\"italic\" stroke=\"#ffffff\" stroke-width=\"4\" paint-order=\"stroke\">{why}</text>",
             y - 6.0
         );
     }

@@ -164,11 +164,14 @@ fn find<'p>(project: &'p Project, refine: &Refine) -> Result<(Plan<'p>, bool), E
         let Job { output_dir, checkpoint, .. } = refine.job.clone();
         Ok(Settings { project_name: refine.job.name()?, output_dir, checkpoint })
     };
-    match &refine.which {
-        Which::New => Ok((Plan::start_run(project, &settings()?)?, false)),
-        Which::Resume(id) => Ok((Plan::open(project, id)?, true)),
-        Which::Named(id) => Ok((Plan::open_or_start(project, id, &settings()?)?, true)),
-    }
+    let (mut plan, resumed) = match &refine.which {
+        Which::New => (Plan::start_run(project, &settings()?)?, false),
+        Which::Resume(id) => (Plan::open(project, id)?, true),
+        Which::Named(id) => (Plan::open_or_start(project, id, &settings()?)?, true),
+    };
+    // Where the files go was settled when the run was begun; that there are none can be said later.
+    plan.about.checkpoint &= refine.job.checkpoint;
+    Ok((plan, resumed))
 }
 
 struct Drive<'a, 'g, 'p> {
