@@ -4,10 +4,11 @@ use std::error::Error;
 use std::path::Path;
 
 use stagepost::gate::{self, journey};
+use stagepost::lock::LockError;
 use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
-use stagepost::snapshot::{self, CaptureError, LockError};
+use stagepost::snapshot::{self, CaptureError};
 use stagepost::{session, store, task};
 
 /// A failure with its exit code and what to do about it.

@@ -27,6 +27,18 @@ impl<'a> From<&'a Checkpoint> for CheckpointOutput<'a> {
 pub(crate) struct LogOutput<'a> {
     pub(crate) schema: u32,
     pub(crate) checkpoints: &'a [Checkpoint],
+    /// Records that are not as they were written, and are not among the checkpoints.
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub(crate) damaged: &'a [DamagedRecord],
+}
+
+/// A record that is not as it was written.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct DamagedRecord {
+    /// Its place in the store.
+    pub(crate) position: u64,
+    /// What is wrong with it.
+    pub(crate) what: String,
 }
 
 /// Printed when a command fails.

@@ -58,8 +58,15 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> Result<(), Failure> {
         Form::Quiet => plan.items.iter().try_for_each(|item| app.ui.line(ui::printable(&item.id))),
         Form::Text => {
             plan.items.iter().try_for_each(|item| app.ui.line(describe(item)))?;
-            let new = plan.items.iter().filter(|item| !item.known).count();
             let verb = if args.dry_run { "would import" } else { "imported" };
+            plan.progress.iter().try_for_each(|file| {
+                let lines = ui::count(file.lines, "line");
+                app.ui.line(format!("{verb} {} of {lines} of {}", file.new, file.path.display()))
+            })?;
+            if plan.items.is_empty() && !plan.progress.is_empty() {
+                return Ok(());
+            }
+            let new = plan.items.iter().filter(|item| !item.known).count();
             app.ui.line(format!("{verb} {} of {}", new, ui::count(plan.items.len(), "checkpoint")))
         }
     }

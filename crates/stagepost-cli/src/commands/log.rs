@@ -3,11 +3,13 @@ use stagepost::project::{Clock, Project, SystemClock, parse_duration};
 use stagepost::store::Query;
 
 use crate::app::App;
-use crate::failure::Failure;
-use crate::json::{LogOutput, SCHEMA};
+use crate::failure::{Code, Failure};
+use crate::json::{DamagedRecord, LogOutput, SCHEMA};
 use crate::ui::{self, BOLD, CYAN, DIM, Form};
 
 /// List checkpoints, newest first
+///
+/// A record that is damaged is named on standard error, and the sound ones are listed; the exit code is 5 then.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
     /// Only those of this run
@@ -29,16 +31,26 @@ pub(crate) struct LogArgs {
 
 pub(crate) fn run(app: &App, args: &LogArgs) -> Result<(), Failure> {
     let project = app.open()?;
-    let checkpoints = args.list(&project)?;
+    let (checkpoints, damaged) = args.list(&project)?;
     match app.ui.form {
-        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints }),
-        Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
-        Form::Text => text(app, &project, &checkpoints),
+        Form::Json => {
+            app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints, damaged: &damaged })?
+        }
+        Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string()))?,
+        Form::Text => text(app, &project, &checkpoints)?,
     }
+    if damaged.is_empty() {
+        return Ok(());
+    }
+    for one in &damaged {
+        app.ui.warn(format!("not listed, because it is damaged: {}", ui::printable(&one.what)));
+    }
+    app.ui.say("`stagepost verify` names everything that is damaged");
+    Err(Failure::told(Code::Integrity))
 }
 
 impl LogArgs {
-    fn list(&self, project: &Project) -> Result<Vec<Checkpoint>, Failure> {
+    fn list(&self, project: &Project) -> Result<(Vec<Checkpoint>, Vec<DamagedRecord>), Failure> {
         let run = self.run.as_ref().map(RunId::new).transpose()?;
         if let Some(run) = &run {
             project.run(run)?;
@@ -54,7 +66,7 @@ impl LogArgs {
         };
         let label = self.label.as_ref().map(|label| label.parse::<Label>()).transpose()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
-        let (mut found, mut before) = (Vec::new(), None);
+        let (mut found, mut damaged, mut before) = (Vec::new(), Vec::new(), None);
         while found.len() < limit {
             let query = Query {
                 run: run.clone(),
@@ -63,13 +75,15 @@ impl LogArgs {
                 limit: Some(limit.min(1000)),
                 ..Query::default()
             };
-            let page = project.store().list(&query)?;
-            let Some(last) = page.last() else { break };
-            before = Some(last.position);
-            found.extend(page.into_iter().map(|one| one.checkpoint).filter(wanted));
+            let page = project.store().survey(&query)?;
+            let Some(last) = page.last else { break };
+            before = Some(last);
+            found.extend(page.sound.into_iter().map(|one| one.checkpoint).filter(wanted));
+            let named = page.damaged.into_iter().map(|(position, what)| DamagedRecord { position, what });
+            damaged.extend(named);
         }
         found.truncate(limit);
-        Ok(found)
+        Ok((found, damaged))
     }
 }
 

@@ -1,5 +1,8 @@
 use clap::ValueEnum;
 use schemars::schema_for;
+use stagepost::flow::definition::Flow;
+use stagepost::gate::journey::File;
+use stagepost::gate::{Answer, Gate, Question};
 use stagepost::model::{Checkpoint, Event, Run};
 
 use crate::app::App;
@@ -17,6 +20,8 @@ pub(crate) struct SchemaArgs {
 enum Type {
     /// The record of a checkpoint
     Checkpoint,
+    /// A flow file, as `flow run` reads it
+    Flow,
     /// The record of a run
     Run,
     /// The record of an event
@@ -27,16 +32,29 @@ enum Type {
     Log,
     /// What is printed with `--json` when a command fails
     Error,
+    /// A gate as `gate show --json` prints it
+    Gate,
+    /// A question as `gate ask --via` hands it to a program
+    Question,
+    /// An answer as a gate keeps it
+    Answer,
+    /// A file that describes a journey
+    Journey,
 }
 
 pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
     let schema = match args.r#type {
         Type::Checkpoint => schema_for!(Checkpoint),
+        Type::Flow => schema_for!(Flow),
         Type::Run => schema_for!(Run),
         Type::Event => schema_for!(Event),
         Type::Show => schema_for!(CheckpointOutput<'_>),
         Type::Log => schema_for!(LogOutput<'_>),
         Type::Error => schema_for!(ErrorOutput),
+        Type::Gate => schema_for!(Gate),
+        Type::Question => schema_for!(Question),
+        Type::Answer => schema_for!(Answer),
+        Type::Journey => schema_for!(File),
     };
     app.ui.json(&schema)
 }

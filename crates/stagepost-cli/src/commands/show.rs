@@ -141,7 +141,7 @@ fn history(app: &App, project: &Project, checkpoint: &Checkpoint, name: &str) ->
     let versions = project.history(&checkpoint.run, name)?;
     let checkpoints: Vec<Checkpoint> = versions.into_iter().map(|version| version.checkpoint).collect();
     match app.ui.form {
-        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints }),
+        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints, damaged: &[] }),
         Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
         Form::Text => checkpoints.iter().try_for_each(|one| {
             let size = one.artifact(name).map_or(0, |artifact| artifact.blob.size);

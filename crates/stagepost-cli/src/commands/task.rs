@@ -250,6 +250,9 @@ fn recover(app: &App, args: &RecoverArgs) -> Result<(), Failure> {
 }
 
 fn note(app: &App, args: &NoteArgs) -> Result<(), Failure> {
+    if args.text.trim().is_empty() {
+        return Err(Failure::usage("a note without words says nothing".to_owned()));
+    }
     let project = app.open_to_write()?;
     match args.task {
         Some(number) => Task::new(&project, number)?.log_progress(&args.text)?,

@@ -183,3 +183,26 @@ fn a_busy_store_ends_in_75() {
     other.execute_batch("ROLLBACK").unwrap();
     project.save("x", &[]);
 }
+
+#[test]
+fn one_damaged_record_does_not_hide_the_others() {
+    let (project, ids) = saved();
+    let third = project.save("third", &[]);
+    let sql = "UPDATE entries SET body = CAST(substr(body, 1, length(body) - 1) || 'x' AS BLOB) WHERE id = unhex(?1)";
+    let changed = project.database().execute(sql, [ids[1].replace('-', "")]).unwrap();
+    assert_eq!(changed, 1);
+    let log = project.run(&["log"]);
+    log.fails(5, &["not listed, because it is damaged", "stagepost verify"]);
+    assert!(
+        log.out.contains("third") && log.out.contains("plan") && !log.out.contains("notes"),
+        "{}",
+        log.out
+    );
+    let quiet = project.run(&["--quiet", "log", "-n", "2"]);
+    assert_eq!((quiet.code, quiet.out), (5, format!("{third}\n{}\n", ids[0])));
+    let json = project.run(&["--json", "log"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(json["checkpoints"].as_array().unwrap().len(), 2);
+    assert_eq!(json["damaged"].as_array().unwrap().len(), 1);
+    assert_eq!(project.run(&["--quiet", "log", "-n", "1"]).code, 0, "what was not looked at is not judged");
+}

@@ -37,6 +37,46 @@ fn what_is_printed_fits_its_schema() {
 }
 
 #[test]
+fn gates_questions_answers_and_journeys_fit_their_schemas() {
+    let project = TempProject::new();
+    let schema = |name: &str| -> Value { serde_json::from_str(&project.ok(&["schema", name])).unwrap() };
+    let via = project.folder.join("question.json");
+    let ask = [
+        "--json", "gate", "ask", "Which?", "--kind", "choose", "--option", "n=North", "--option", "South",
+        "--id", "g",
+    ];
+    let through = format!("cat > {}; echo north", via.display());
+    let asked = project.run(&[&ask[..], &["--via", &through]].concat());
+    let asked: Value = serde_json::from_str(&asked.out).unwrap();
+    let waiting = project.run(&["--json", "gate", "ask", "And?", "--id", "h"]);
+    let waiting: Value = serde_json::from_str(&waiting.out).unwrap();
+    let question: Value = serde_json::from_slice(&std::fs::read(via).unwrap()).unwrap();
+    let whole = json!({"name": "j", "timeout": "2m", "stops": [
+        {"id": "w", "run": ["true"], "timeout": "90s"}, {"id": "v", "run": "true", "next": "a"},
+        {"id": "a", "ask": {"kind": "choose", "options": ["x", {"id": "y", "label": "Y"}]}, "on": {"select": "end"}}]});
+    let built_in = json!({"journey": "route", "work": {"query": "true"}});
+    for (name, value) in [
+        ("gate", &asked["gate"]),
+        ("gate", &waiting["gate"]),
+        ("question", &question),
+        ("answer", &asked["gate"]["answer"]),
+        ("journey", &whole),
+        ("journey", &built_in),
+    ] {
+        let schema = schema(name);
+        assert_eq!(faults(&schema, &schema, value, "$"), Vec::<String>::new(), "{name}: {value}");
+    }
+    let journey = schema("journey");
+    for wrong in [
+        json!({"name": "j"}),
+        json!({"name": "j", "stops": [{"id": 1}]}),
+        json!({"name": "j", "stops": [], "x": 1}),
+    ] {
+        assert!(!faults(&journey, &journey, &wrong, "$").is_empty(), "{wrong}");
+    }
+}
+
+#[test]
 fn the_check_itself_finds_what_does_not_fit() {
     let project = TempProject::new();
     let saved = project.json(&["save", "-m", "x"]);
@@ -89,6 +129,12 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> 
         found.extend(
             value.get(name).into_iter().flat_map(|value| faults(root, part, value, &format!("{at}.{name}"))),
         );
+    }
+    if schema["additionalProperties"] == false {
+        let known = |name: &String| schema["properties"].get(name).is_some();
+        let unknown =
+            value.as_object().into_iter().flatten().map(|(name, _)| name).filter(|name| !known(name));
+        found.extend(unknown.map(|name| format!("{at}: `{name}` is not known")));
     }
     if let (Some(part), Some(items)) = (schema.get("items"), value.as_array()) {
         let each = items.iter().enumerate();

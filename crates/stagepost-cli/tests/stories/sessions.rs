@@ -1,6 +1,10 @@
 //! Sessions and tasks as typed: every command of the two designs' usage, with the same flags.
 
+use std::process::Stdio;
+use std::time::Duration;
+
 use serde_json::{Value, json};
+use stagepost::lock::Lock;
 
 use crate::support::TempProject;
 
@@ -199,4 +203,51 @@ fn exports_come_back_in() {
     assert!(items.iter().all(|item| item["known"] == true), "{known}");
     assert_eq!(project.run(&["import", "a.txt"]).code, 3);
     assert_eq!(project.run(&["import", ".", "--format", "dreams"]).code, 2);
+}
+
+/// Runs a command while somebody else holds the lock of the views, and kills it once its record is there: between the
+/// record and the view.
+fn killed_before_its_view(project: &TempProject, args: &[&str], run: &str) {
+    let count = || project.json(&["log", "--run", run])["checkpoints"].as_array().unwrap().len();
+    let before = count();
+    let lock = Lock::take(&project.store.join("views.lock"), Duration::from_secs(60)).unwrap();
+    let args = [&["--busy-timeout", "60s"], args].concat();
+    let mut child = project.tool(crate::support::PROGRAM, &args).stdout(Stdio::null()).spawn().unwrap();
+    let database = project.database();
+    let written = || database.query_row("SELECT max(position) FROM entries", [], |row| row.get::<_, i64>(0));
+    let (start, deadline) = (written().unwrap(), std::time::Instant::now() + Duration::from_secs(60));
+    while written().unwrap() == start && std::time::Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    let ended = child.wait().unwrap();
+    assert!(!ended.success(), "it was not killed but ended with {ended}");
+    drop(lock);
+    assert_eq!(count(), before + 1, "the record is there");
+}
+
+#[test]
+fn a_session_killed_before_its_files_were_written_is_mended_by_the_next_command() {
+    let project = repository();
+    let create =
+        ["session", "create", "--session-id", "s", "--phase", "plan", "--no-commit", "--description"];
+    project.ok(&[&create[..], &["first"]].concat());
+    let file = project.folder.join(".flow/maestro/sessions/s/checkpoints.json");
+    let listed = || -> Value { serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap() };
+    let stale = listed();
+    killed_before_its_view(&project, &[&create[..], &["second"]].concat(), "s");
+    assert_eq!(listed()["checkpoints"].as_array().unwrap().len(), 2, "was {stale}");
+    assert_eq!(listed()["checkpoints"][1]["description"], "second");
+    assert_eq!(std::fs::read_dir(project.store.join("views.pending")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_task_killed_before_its_files_were_written_is_mended_by_the_next_command() {
+    let project = repository();
+    let save = ["task", "save", "--task", "1", "--no-commit", "--stage"];
+    project.ok(&[&save[..], &["start", "-m", "first"]].concat());
+    killed_before_its_view(&project, &[&save[..], &["validated", "-m", "second"]].concat(), "task-1");
+    let list = std::fs::read(project.folder.join(".checkpoint-metadata.json")).unwrap();
+    let list: Value = serde_json::from_slice(&list).unwrap();
+    assert_eq!(list[1]["stage"], "validated");
 }

@@ -192,7 +192,54 @@ pub struct Log {
     pub checkpoints: Vec<Entry>,
     /// What they come to.
     pub summary: Summary,
+    /// Members that only their writer knows.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
+
+/// Where the members that only their writer knows are kept with a run, by the file that they stand in.
+const EXTRA: &str = "extra";
+
+/// Keeps the members of a session's file that nobody here knows, so that they can be written again.
+pub fn keep_unknown(run: &mut Run, file: &str, value: &Value) {
+    let known: &[&str] = match file {
+        CHECKPOINTS => &["session_id", "generated_at", "checkpoints", "summary"],
+        HISTORY => &["session_id", "generated_at", "rollback_operations", "last_updated"],
+        _ => ABOUT,
+    };
+    let unknown = others(value, known);
+    if !unknown.is_empty() {
+        let kept = run.metadata.entry(EXTRA).or_insert_with(|| Value::Object(Map::new()));
+        kept[file] = Value::Object(unknown);
+    }
+}
+
+/// The members of an object that are not among those known.
+fn others(value: &Value, known: &[&str]) -> Map<String, Value> {
+    let members = value.as_object().into_iter().flatten();
+    let unknown = members.filter(|(key, _)| !known.contains(&key.as_str()));
+    unknown.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Returns the members of a session's file that only their writer knows.
+pub fn unknown(run: &Run, file: &str) -> Map<String, Value> {
+    let kept = run.metadata.get(EXTRA).and_then(|extra| extra.get(file));
+    kept.and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// The members of `metadata.json` that are derived, or kept each by itself.
+const ABOUT: &[&str] = &[
+    "session_id",
+    "feature_request",
+    "status",
+    "current_phase",
+    "created_at",
+    "updated_at",
+    "completed_at",
+    "git_context",
+    "prd_reference",
+    "statistics",
+];
 
 /// What the checkpoints of a session come to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -234,7 +281,28 @@ pub struct History {
     pub rollback_operations: Vec<Operation>,
     /// When the newest was.
     pub last_updated: String,
+    /// Members that only their writer knows.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
+
+const OPERATION_MEMBERS: &[&str] = &[
+    "operation_id",
+    "timestamp",
+    "session_id",
+    "checkpoint_id",
+    "checkpoint_description",
+    "checkpoint_sha",
+    "rollback_mode",
+    "pre_rollback_head",
+    "post_rollback_head",
+    "validation_passed",
+    "state_snapshot_restored",
+    "validation_errors",
+    "validation_warnings",
+    "success",
+    "error_message",
+];
 
 /// A rollback as the log has it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -255,6 +323,8 @@ pub struct Operation {
     pub validation_warnings: Vec<String>,
     pub success: bool,
     pub error_message: Option<String>,
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
 }
 
 impl Operation {
@@ -276,6 +346,7 @@ impl Operation {
             validation_warnings: rollback.warnings.clone(),
             success: rollback.success,
             error_message: rollback.error.clone(),
+            extra: rollback.extra.clone(),
         }
     }
 
@@ -301,6 +372,7 @@ impl Operation {
             warnings: texts("validation_warnings"),
             success: value["success"] == true,
             error: text("error_message"),
+            extra: others(value, OPERATION_MEMBERS),
         })
     }
 }
@@ -346,8 +418,15 @@ pub fn metadata(
             "error_recovery_enabled": true,
         },
     });
-    if let Some(extra) = run.metadata.get("extra").and_then(Value::as_object) {
-        extra.iter().for_each(|(key, value)| metadata[key] = value.clone());
+    // Counts that nobody here keeps, and what only their writer knows, are those that came in.
+    for (key, value) in run.metadata.get("statistics").and_then(Value::as_object).into_iter().flatten() {
+        let derived = metadata["statistics"].get(key).is_some();
+        if !derived || matches!(key.as_str(), "total_tasks" | "failed_tasks") {
+            metadata["statistics"][key] = value.clone();
+        }
+    }
+    for (key, value) in unknown(run, METADATA) {
+        metadata[key] = value;
     }
     metadata
 }

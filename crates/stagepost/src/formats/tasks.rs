@@ -1,10 +1,12 @@
 //! Tasks with stages: `.checkpoint-metadata.json`, tags `checkpoint-t<task>-<stage>`, `agent-progress.txt`.
 
-use serde::Serialize;
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::json::naive;
-use crate::model::{Checkpoint, Imported, Kind, Mark, Stage, Timestamp};
+use crate::model::{Checkpoint, Event, Imported, Kind, Mark, Stage, Timestamp, Topic};
 
 /// The list of checkpoints.
 pub const LIST: &str = ".checkpoint-metadata.json";
@@ -127,6 +129,71 @@ impl Line {
         };
         Some(Self { at, task, text: text.to_owned() })
     }
+}
+
+/// The key of notes that are about no task.
+pub const GENERAL: &str = "progress";
+
+/// What a note of progress says, as the journal has it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Note {
+    /// Text that was logged here.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// A line that someone else wrote into the file, as it was.
+    Line {
+        /// The line.
+        line: String,
+    },
+}
+
+impl Note {
+    /// The event that keeps the note.
+    pub fn event(&self, key: String, at: Timestamp) -> Event {
+        let body = serde_json::to_value(self).expect("a note has string keys only");
+        Event { topic: Topic::Note, key, at, body }
+    }
+
+    /// The event that keeps a line of someone else's file: with the time it names, else with this one.
+    pub fn of_line(line: &str, now: Timestamp) -> Event {
+        let at = Line::read(line).map_or(now, |line| line.at);
+        Note::Line { line: line.to_owned() }.event(GENERAL.to_owned(), at)
+    }
+}
+
+/// Reads the number from the name of a task's run.
+pub fn number_of(run: &str) -> Option<u64> {
+    run.strip_prefix("task-")?.parse().ok()
+}
+
+/// The lines of a note; none if the event is no note of ours.
+pub fn lines_of(event: &Event) -> Vec<String> {
+    let task = number_of(&event.key);
+    if task.is_none() && event.key != GENERAL {
+        return Vec::new();
+    }
+    match serde_json::from_value(event.body.clone()) {
+        Ok(Note::Text { text }) => Line { at: event.at, task, text }.write(),
+        Ok(Note::Line { line }) => vec![line],
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The lines of a file that are not known yet. One that is there twice must be known twice.
+pub fn new_lines<'a>(file: &'a str, known: impl IntoIterator<Item = String>) -> Vec<&'a str> {
+    let mut counts = HashMap::<String, usize>::new();
+    known.into_iter().for_each(|line| *counts.entry(line).or_default() += 1);
+    let mut is_new = |line: &&str| match counts.get_mut(*line) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            false
+        }
+        _ => !line.is_empty(),
+    };
+    file.lines().filter(|line| is_new(line)).collect()
 }
 
 #[cfg(test)]

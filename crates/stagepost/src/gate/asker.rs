@@ -1,14 +1,15 @@
 //! Who asks: someone at a terminal, another program, a callback, a script, or nobody here.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, Read, Write};
-use std::process::{Command, Stdio};
+use std::io::{self, BufRead, Read};
 
 use serde_json::Value;
 
 use super::answer::{Heard, Said};
+use super::outside::{self, Bounds};
 use super::record::Origin;
 use super::{Error, Gate, Gates, Message};
+use crate::process::{self, Ended};
 
 /// Asks somebody. It is called again, with what was not understood in the gate, until the answer is clear or the
 /// tries of the question are used up.
@@ -91,29 +92,32 @@ impl<F: FnMut(&Value) -> Option<String>> Asker for Callback<F> {
     }
 }
 
-/// Runs a program that reads the question as JSON and prints the answer in words; nothing printed, or an exit code
-/// other than 0, means that nobody answered.
+/// Runs a program that reads the question as JSON and prints the answer in words. Nothing printed, an exit code other
+/// than 0, or no end in time means that nobody answered. It runs in a group of its own, so it cannot read from the
+/// terminal, and nothing of it is left afterwards.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The program and its arguments.
     pub argv: Vec<String>,
     /// Whose words it hands on.
     pub origin: Origin,
+    /// How long it may take, and who hears what it says beside the answer.
+    pub bounds: Bounds,
 }
 
 impl Asker for Program {
     fn ask(&mut self, gate: &Gate) -> io::Result<Option<Said>> {
-        let [program, arguments @ ..] = self.argv.as_slice() else { return Ok(None) };
-        let mut child =
-            Command::new(program).args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        if let Some(mut input) = child.stdin.take() {
-            let question = Message::ask_user(gate).to_string();
-            // A program that does not care what is asked may have closed its input.
-            let _ = input.write_all(question.as_bytes());
+        if self.argv.is_empty() {
+            return Ok(None);
         }
-        let done = child.wait_with_output()?;
-        let words = String::from_utf8_lossy(&done.stdout).trim().to_owned();
-        let answered = done.status.success() && !words.is_empty();
+        let mut program = process::Program::new(&self.argv);
+        program.input = Message::ask_user(gate).to_string().into_bytes();
+        let done = outside::run(program, &self.bounds).map_err(io::Error::other)?;
+        if done.ended == Ended::TimedOut {
+            (self.bounds.told)(b"nobody answered in time: the program that was asked has been ended\n");
+        }
+        let words = String::from_utf8_lossy(&done.out.unwrap_or_default()).trim().to_owned();
+        let answered = done.ended.is_success() && !words.is_empty();
         Ok(answered.then(|| Said::new(words, self.origin)))
     }
 }

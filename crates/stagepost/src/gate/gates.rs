@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::record::{Deadline, Moment, Of, Origin};
 use super::{Error, Gate, GateId, Outcome, Prompt, State};
-use crate::model::{CheckpointId, Event, Kind, Run, RunId, RunKind, Timestamp, Topic};
+use crate::model::{CheckpointId, Event, Kind, Run, RunId, RunKind, Timestamp, Topic, WAITING_GATES};
 use crate::project::{Files, Project, Save};
 use crate::store::{Batch, EventQuery, Expect, NewEntry};
 
@@ -52,10 +52,6 @@ impl Ask {
         self
     }
 }
-
-/// The line of events that says which gates wait, so that nobody has to read all that were ever asked. No gate can
-/// be called so.
-const WAITING: &str = ".waiting";
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Index {
@@ -172,7 +168,7 @@ impl<'p> Gates<'p> {
     pub fn all(&self) -> Result<Vec<Gate>, Error> {
         let mut lines: BTreeMap<String, Vec<(u64, Event)>> = BTreeMap::new();
         for (position, event) in self.project.store().events(&EventQuery::all(Topic::Gate))? {
-            if event.key != WAITING {
+            if event.key != WAITING_GATES {
                 lines.entry(event.key.clone()).or_default().push((position, event));
             }
         }
@@ -292,11 +288,11 @@ impl<'p> Gates<'p> {
     /// Which gates wait, and where that is written.
     fn index(&self) -> Result<(u64, Vec<GateId>), Error> {
         let Some((position, event)) =
-            self.project.store().events(&EventQuery::latest(Topic::Gate, WAITING))?.pop()
+            self.project.store().events(&EventQuery::latest(Topic::Gate, WAITING_GATES))?.pop()
         else {
             return Ok((0, Vec::new()));
         };
-        let unreadable = |source| Error::Unreadable { id: WAITING.to_owned(), source };
+        let unreadable = |source| Error::Unreadable { id: WAITING_GATES.to_owned(), source };
         let index: Index = serde_json::from_value(event.body).map_err(unreadable)?;
         Ok((position, index.waiting))
     }
@@ -306,8 +302,8 @@ impl<'p> Gates<'p> {
         let (position, mut waiting) = self.index()?;
         waiting.retain(|id| changed.iter().all(|(other, _)| other != id));
         waiting.extend(changed.iter().filter(|(_, waits)| *waits).map(|(id, _)| id.clone()));
-        let expect = Expect::LatestEvent(Topic::Gate, WAITING.to_owned(), position);
-        Ok((expect, self.event(WAITING, &Index { waiting })))
+        let expect = Expect::LatestEvent(Topic::Gate, WAITING_GATES.to_owned(), position);
+        Ok((expect, self.event(WAITING_GATES, &Index { waiting })))
     }
 
     /// Looks and writes again whenever somebody else wrote in between.

@@ -30,6 +30,7 @@ mod terminal;
 
 mod asker;
 pub mod journey;
+mod outside;
 
 mod error;
 
@@ -41,8 +42,9 @@ pub use gates::{Ask, Gates};
 pub use id::GateId;
 pub use message::{Message, Possible, Section};
 pub use options::Options;
+pub use outside::Bounds;
 pub use prompt::{Prompt, Unclear};
 pub use record::{Answer, Attempt, Deadline, Moment, Of, Origin, Outcome};
-pub use shapes::elicited;
+pub use shapes::{Offered, Question, elicited};
 pub use state::{Gate, State, Verdict};
 pub use terminal::{Span, Tone};

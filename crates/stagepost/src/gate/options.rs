@@ -1,5 +1,6 @@
 //! Options as they are handed in: a label, or more about it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::reply::Choice;
@@ -10,9 +11,10 @@ use crate::reply::Choice;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options(pub Vec<Choice>);
 
-#[derive(Deserialize)]
+/// An option as it is handed in.
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Given {
+pub(super) enum Given {
     Label(String),
     Number(serde_json::Number),
     Whole {
@@ -26,9 +28,9 @@ enum Given {
 }
 
 /// An id may be a number; it is handed back as text.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Name {
+pub(super) enum Name {
     Text(String),
     Number(serde_json::Number),
 }

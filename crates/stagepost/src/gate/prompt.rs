@@ -1,5 +1,6 @@
 //! What is asked: words, data, options, and how much is at stake.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -8,7 +9,7 @@ use crate::model::{Hash, canonical};
 use crate::reply::{self, Action, Choice, Kind, Language, Risk};
 
 /// What is asked. An approval is bound to the hash of this.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prompt {
     /// The kind of question.
@@ -24,6 +25,7 @@ pub struct Prompt {
     pub data: Value,
     /// What can be chosen; at `select_route` the candidates of the data, unless given.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "options")]
+    #[schemars(with = "Vec<super::options::Given>")]
     pub options: Vec<Choice>,
     /// Whether several options may be chosen.
     #[serde(default)]
@@ -46,7 +48,7 @@ pub struct Prompt {
 }
 
 /// What an answer that is not understood does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unclear {
     /// It is asked again.

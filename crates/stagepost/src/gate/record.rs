@@ -1,5 +1,6 @@
 //! What is stored of a gate: one line of events, from which everything else follows.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{GateId, Prompt};
@@ -7,7 +8,7 @@ use crate::model::{CheckpointId, Hash, RunId, RunKind, Timestamp};
 use crate::reply::Reply;
 
 /// Where an answer came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Origin {
@@ -34,7 +35,7 @@ impl Origin {
 }
 
 /// What becomes of a gate that nobody answers in time. None of these is a consent, and there is no way to write one.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
@@ -59,7 +60,7 @@ impl Outcome {
 }
 
 /// When nobody is waited for any longer, and what happens then.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Deadline {
     /// From then on no answer is taken.
     pub at: Timestamp,
@@ -68,7 +69,7 @@ pub struct Deadline {
 }
 
 /// An answer that was understood.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// Who answered.
     pub by: String,
@@ -87,7 +88,7 @@ pub struct Answer {
 }
 
 /// Words that were not understood.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Attempt {
     /// Who said them.
     pub by: String,
@@ -102,7 +103,7 @@ pub struct Attempt {
 }
 
 /// The run a gate belongs to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Of {
     /// The run.
     pub run: RunId,
@@ -114,7 +115,7 @@ pub struct Of {
 }
 
 /// Something that happened to a gate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Moment {

@@ -1,29 +1,63 @@
 //! A message as JSON for other programs that ask people: agent kits and MCP clients.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{Gate, Message, Possible, Prompt};
+use super::{Gate, GateId, Message, Possible, Prompt};
+use crate::model::Hash;
 use crate::reply::{Kind, Risk};
+
+/// A question in the shape that agent kits ask a person with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Question {
+    /// The gate that waits for the answer.
+    pub gate: GateId,
+    /// The hash of what is shown: an answer is bound to it.
+    pub shown: Hash,
+    /// A word or two, at most twelve characters.
+    pub header: String,
+    /// The one question.
+    pub question: String,
+    /// What may be said as it stands.
+    pub options: Vec<Offered>,
+    /// Whether several options may be chosen.
+    #[serde(rename = "multiSelect")]
+    pub multi_select: bool,
+    /// Whether an answer in own words is welcome: always.
+    #[serde(rename = "freeText")]
+    pub free_text: bool,
+    /// The whole message.
+    pub markdown: String,
+}
+
+/// Something that may be said as it stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Offered {
+    /// The words.
+    pub label: String,
+    /// What they mean.
+    pub description: String,
+}
 
 impl Message {
     /// The shape that agent kits ask a person with: `header`, `question`, `options` of `label` and `description`,
     /// `multiSelect`. Free text is always welcome. Whatever comes back, a label or words, is an answer in words.
     pub fn ask_user(gate: &Gate) -> Value {
         let message = Message::of(gate);
-        let options: Vec<Value> = message
-            .fixed(&gate.prompt)
-            .map(|answer| json!({"label": answer.say, "description": answer.means}))
-            .collect();
-        json!({
-            "gate": gate.id,
-            "shown": gate.shown,
-            "header": header(gate.prompt.kind),
-            "question": message.question,
-            "options": options,
-            "multiSelect": gate.prompt.multiple,
-            "freeText": true,
-            "markdown": message.markdown(),
-        })
+        let offered =
+            |answer: &Possible| Offered { label: answer.say.clone(), description: answer.means.clone() };
+        let question = Question {
+            gate: gate.id.clone(),
+            shown: gate.shown,
+            header: header(gate.prompt.kind).to_owned(),
+            options: message.fixed(&gate.prompt).map(offered).collect(),
+            multi_select: gate.prompt.multiple,
+            free_text: true,
+            markdown: message.markdown(),
+            question: message.question,
+        };
+        serde_json::to_value(question).expect("a question has string keys only")
     }
 
     /// The parameters of MCP's `elicitation/create`: a message and a flat schema.

@@ -1,5 +1,6 @@
 //! A gate as its events tell it. Pure: the same events always give the same gate.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::record::{Answer, Attempt, Deadline, Moment, Of};
@@ -8,7 +9,7 @@ use crate::model::{CheckpointId, Event, Hash, Timestamp};
 use crate::reply::Action;
 
 /// A gate: what is asked, and what became of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Gate {
     /// What it is called.
     pub id: GateId,
@@ -33,9 +34,11 @@ pub struct Gate {
     pub files: Option<CheckpointId>,
     /// What was said since and not understood.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub unclear: Vec<Attempt>,
     /// Answers that hold no more, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     pub void_answers: Vec<Answer>,
     /// Where its newest event is: who writes the next one says so, and is refused if there is a newer one.
     #[serde(skip)]
@@ -46,7 +49,7 @@ pub struct Gate {
 }
 
 /// Where a gate stands.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {

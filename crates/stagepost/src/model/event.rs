@@ -27,6 +27,10 @@ impl Event {
     }
 }
 
+/// The line of [`Topic::Gate`] that says which gates wait, so that nobody has to read all that were ever asked. No gate
+/// can be called so.
+pub const WAITING_GATES: &str = ".waiting";
+
 /// What sort of thing happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

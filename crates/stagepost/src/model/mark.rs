@@ -155,6 +155,9 @@ pub struct Rollback {
     /// Why it was not.
     #[serde(default)]
     pub error: Option<String>,
+    /// Members of an imported one that only their writer knows.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
 }
 
 fn member<T: DeserializeOwned>(metadata: &Map<String, Value>, key: &str) -> Option<T> {

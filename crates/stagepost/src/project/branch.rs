@@ -129,14 +129,32 @@ impl UserGit<'_> {
     }
 
     /// Stages what differs and commits it; on failure the index is as before. `paths` names what differs; without
-    /// them git looks itself.
-    pub(super) fn commit(&self, paths: Option<&[RepoPath]>, message: &str) -> Result<(), BranchError> {
+    /// them git looks itself. `head` is where HEAD is now. Returns what is needed to take the commit back.
+    pub(super) fn commit(
+        &self,
+        head: Option<ObjectId>,
+        paths: Option<&[RepoPath]>,
+        message: &str,
+    ) -> Result<Before, BranchError> {
         let index = Kept::read(&self.place.dir.join("index"))?;
-        let done = self.stage(paths).and_then(|()| self.commit_staged(message));
-        if done.is_err() {
+        if let Err(error) = self.stage(paths).and_then(|()| self.commit_staged(message)) {
             index.put_back()?;
+            return Err(error);
         }
-        done
+        Ok(Before { head, index })
+    }
+
+    /// Takes a commit back that was just made, unless the branch has moved on since: branch and index are as before,
+    /// and the files were never touched.
+    pub(super) fn take_back(&self, commit: &ObjectId, before: Before) -> Result<(), BranchError> {
+        let doing = "take the commit back";
+        let mut args = vec!["update-ref", "-m", "stagepost: the checkpoint could not be tagged"];
+        match &before.head {
+            Some(head) => args.extend(["HEAD", head.as_str(), commit.as_str()]),
+            None => args.extend(["-d", "HEAD", commit.as_str()]),
+        }
+        succeeded(doing, &self.run(doing, self.command(&args), b"")?)?;
+        before.index.put_back()
     }
 
     fn stage(&self, paths: Option<&[RepoPath]>) -> Result<(), BranchError> {
@@ -225,7 +243,13 @@ impl UserGit<'_> {
         if fails(&["var", "GIT_COMMITTER_IDENT"]) || fails(&["var", "GIT_AUTHOR_IDENT"]) {
             return BranchError::NoIdentity { message };
         }
-        if message.contains("gpg") || message.contains("sign the data") || message.contains("ssh-keygen") {
+        let tells = ["gpg", "sign the data", "ssh-keygen"].iter().any(|word| message.contains(word));
+        let setting = if doing == "commit" { "commit.gpgSign" } else { "tag.gpgSign" };
+        let is_on = || {
+            let asked = self.ask("read a setting", &["config", "--type=bool", "--get", setting]);
+            asked.is_ok_and(|value| value.trim_end() == "true")
+        };
+        if tells && is_on() {
             return BranchError::Signing { message };
         }
         if doing == "commit" {
@@ -235,6 +259,10 @@ impl UserGit<'_> {
             if let Some(hook) = self.hook() {
                 return BranchError::Hook { hook, message };
             }
+        }
+        // Words depend on the language and on the program that signs; nothing else is left that could refuse.
+        if is_on() {
+            return BranchError::Signing { message };
         }
         BranchError::Failed { doing, message }
     }
@@ -275,6 +303,12 @@ impl Tag {
             message,
         })
     }
+}
+
+/// Branch and index as they were before a commit.
+pub(super) struct Before {
+    head: Option<ObjectId>,
+    index: Kept,
 }
 
 /// The index as it was before something was staged.

@@ -28,6 +28,9 @@ use crate::store::{Batch, EventQuery, Expect, NewEntry};
 pub struct ImportPlan {
     /// What was found, in the order of its files.
     pub items: Vec<ImportItem>,
+    /// Files with lines of progress.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<ProgressFile>,
     /// Files that could not be read at all.
     pub unreadable: Vec<Unreadable>,
     #[serde(skip)]
@@ -55,6 +58,17 @@ pub struct ImportItem {
     pub findings: Vec<String>,
     #[serde(skip)]
     found: Candidate,
+}
+
+/// A file whose lines become notes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProgressFile {
+    /// The file.
+    pub path: PathBuf,
+    /// How many lines it has.
+    pub lines: usize,
+    /// How many of them are not in the store yet.
+    pub new: usize,
 }
 
 /// A file that could not be read.
@@ -117,8 +131,9 @@ impl Project {
         }
         if wanted(Format::Tasks) {
             self.plan_tasks(path, format.is_some(), &tags, &mut plan)?;
+            self.plan_progress(path, &mut plan)?;
         }
-        if plan.items.is_empty() && plan.unreadable.is_empty() {
+        if plan.items.is_empty() && plan.progress.is_empty() && plan.unreadable.is_empty() {
             return Err(Error::NothingToImport { path: path.to_owned() });
         }
         self.recognise(&mut plan)?;

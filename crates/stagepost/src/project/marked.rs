@@ -1,6 +1,6 @@
 //! Checkpoints that the user's repository knows too: a commit on the branch, or a snapshot beside it, and a tag.
 
-use super::branch::operation_name;
+use super::branch::{Before, operation_name};
 use super::{BranchError, Error, Project, Save};
 use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot};
 use crate::snapshot::{Adopt, Capture, Operation};
@@ -73,23 +73,32 @@ impl Project {
         }
         let clean = is_clean(&captured.snapshot);
         let wanted = marking.commit.as_ref().filter(|_| !clean && has_something(&captured.snapshot));
-        let snapshot = match wanted {
-            Some(message) => self.commit_captured(captured, message, &marking.id)?,
+        let (snapshot, before) = match wanted {
+            Some(message) => {
+                let (snapshot, before) = self.commit_captured(captured, message, &marking.id)?;
+                (snapshot, Some(before))
+            }
             None => {
                 if !captured.named {
                     self.snapshots()?.name(&marking.id, &captured.snapshot)?;
                 }
-                captured.snapshot
+                (captured.snapshot, None)
             }
         };
-        let committed = wanted.is_some();
-        let head = snapshot.head.clone().filter(|_| clean || committed);
+        let head = snapshot.head.clone().filter(|_| clean || before.is_some());
         let shared = self.snapshots()?.shares_objects();
         let commit = head.or_else(|| shared.then(|| snapshot.commit.clone()));
         let tag = match &commit {
             Some(commit) => {
                 let message = some_text(&marking.tag_message);
-                self.user_git()?.tag(&marking.tag, commit, message, marking.replace)?;
+                let git = self.user_git()?;
+                if let Err(error) = git.tag(&marking.tag, commit, message, marking.replace) {
+                    // A commit without its tag and record would leave the repository half-changed.
+                    if let Some(before) = before {
+                        git.take_back(commit, before)?;
+                    }
+                    return Err(error.into());
+                }
                 Some(marking.tag.clone())
             }
             None => None,
@@ -104,11 +113,11 @@ impl Project {
         captured: Captured,
         message: &str,
         id: &CheckpointId,
-    ) -> Result<Snapshot, Error> {
+    ) -> Result<(Snapshot, Before), Error> {
         let Captured { snapshot: captured, named, options } = captured;
         let paths = self.staged_by(&captured)?;
         let whole = captured.skipped.is_empty().then_some(paths.as_slice());
-        self.user_git()?.commit(whole, message)?;
+        let before = self.user_git()?.commit(captured.head.clone(), whole, message)?;
         let snapshots = self.snapshots()?;
         let state = snapshots.state_of_repository()?;
         let Some(head) = state.head else { return Err(BranchError::NothingToCommit.into()) };
@@ -120,12 +129,12 @@ impl Project {
                 total: Some(captured.files.total),
                 replaces: named.then_some(captured.commit),
             };
-            return Ok(snapshots.adopt(id, &adopt, &options)?);
+            return Ok((snapshots.adopt(id, &adopt, &options)?, before));
         }
         if named {
             snapshots.release(&[*id])?;
         }
-        Ok(snapshots.capture(id, &options)?)
+        Ok((snapshots.capture(id, &options)?, before))
     }
 
     /// What `git add -A` would change in the index.

@@ -20,6 +20,7 @@ mod restore;
 mod save;
 mod settings;
 mod status;
+mod unfinished;
 mod verify;
 mod views;
 
@@ -33,7 +34,7 @@ pub use doctor::{Check, Health};
 pub use error::Error;
 pub use files::Files;
 pub use gc::{GcPlan, Swept};
-pub use import::{ImportItem, ImportPlan, Unreadable};
+pub use import::{ImportItem, ImportPlan, ProgressFile, Unreadable};
 pub use marked::Marking;
 pub use place::{FindError, GitPlace, OWN_FOLDER, Place};
 pub use restore::{Recovery, RestoreOutcome, RestoreRecord, Verb, Wish};

@@ -29,7 +29,7 @@ pub enum Error {
         findings: Vec<Finding>,
     },
     /// There are uncommitted changes, and nobody said what should become of them.
-    #[error("there are uncommitted changes in {files} files")]
+    #[error("there are uncommitted changes in {files} file{}", if *files == 1 { "" } else { "s" })]
     Dirty {
         /// How many files differ from HEAD.
         files: usize,

@@ -95,6 +95,7 @@ impl Session<'_> {
             warnings: Vec::new(),
             success: false,
             error: None,
+            extra: serde_json::Map::new(),
         })
     }
 

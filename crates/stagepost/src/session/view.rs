@@ -53,6 +53,7 @@ impl Session<'_> {
             generated_at: zoned(self.run.created_at),
             checkpoints: Vec::new(),
             summary: whole.entries.summary(),
+            extra: maestro::unknown(&self.run, maestro::CHECKPOINTS),
         };
         let around = String::from_utf8(pretty(&around)).expect("JSON is text");
         let list = cache::list(whole.entries.texts.iter(), "  ");
@@ -68,6 +69,7 @@ impl Session<'_> {
             generated_at: zoned(self.run.created_at),
             rollback_operations: whole.rollbacks.iter().map(|one| Operation::of(session, one)).collect(),
             last_updated: zoned(last),
+            extra: maestro::unknown(&self.run, maestro::HISTORY),
         }
     }
 

@@ -50,6 +50,13 @@ pub trait Store: Send + Sync {
     /// Lists checkpoints, newest first in the order of appending. Pruned ones are left out.
     fn list(&self, query: &Query) -> Result<Vec<Listed>, Error>;
 
+    /// Lists as [`list`](Self::list) does, but goes past what is damaged and names it. A store that cannot tell one
+    /// record from another may fail instead.
+    fn survey(&self, query: &Query) -> Result<Survey, Error> {
+        let sound = self.list(query)?;
+        Ok(Survey { last: sound.last().map(|one| one.position), sound, damaged: Vec::new() })
+    }
+
     /// Finds a run.
     fn run(&self, id: &RunId) -> Result<Option<Run>, Error>;
 
@@ -188,6 +195,17 @@ pub struct Listed {
     pub position: u64,
     /// The checkpoint.
     pub checkpoint: Checkpoint,
+}
+
+/// A list that goes past what is damaged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// What is as it was written, newest first.
+    pub sound: Vec<Listed>,
+    /// What is not, newest first: its place in the store, and what is wrong.
+    pub damaged: Vec<(u64, String)>,
+    /// The place of the last one looked at: pass it as [`Query::before`] to go on from there.
+    pub last: Option<u64>,
 }
 
 /// Which checkpoints to list.

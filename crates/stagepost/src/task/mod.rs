@@ -41,6 +41,7 @@ pub use note::{log_progress, recent_progress};
 pub use recover::{ErrorKind, Flags, Recovered, target_of};
 pub use view::{catch_up, export};
 
+use crate::formats::tasks::number_of;
 use crate::model::{RunId, RunKind};
 use crate::project::Project;
 
@@ -71,9 +72,4 @@ impl<'p> Task<'p> {
     pub fn number(&self) -> u64 {
         self.number
     }
-}
-
-/// Reads the number from the name of a task's run.
-fn number_of(run: &str) -> Option<u64> {
-    run.strip_prefix("task-")?.parse().ok()
 }

@@ -1,25 +1,10 @@
 //! Lines of progress. They are only ever added, and kept where no rollback reaches.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Error, Task, number_of, view};
-use crate::formats::tasks::Line;
+use super::{Error, Task, view};
+use crate::formats::tasks::{GENERAL, Note, PROGRESS, lines_of, new_lines};
 use crate::model::{Event, Topic};
 use crate::project::Project;
 use crate::store::{Batch, EventQuery, NewEntry};
-
-/// The key of notes that are about no task.
-const GENERAL: &str = "progress";
-
-/// What a note says.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Note {
-    /// Text that was logged here.
-    Text { text: String },
-    /// A line that someone else wrote into the file, as it was.
-    Line { line: String },
-}
 
 /// Notes progress that is about no task.
 pub fn log_progress(project: &Project, text: &str) -> Result<(), Error> {
@@ -60,42 +45,27 @@ impl Task<'_> {
 
 fn note(project: &Project, key: String, text: &str) -> Result<(), Error> {
     view::claim(project)?;
-    write(project, vec![(key, Note::Text { text: text.to_owned() })])?;
+    let note = Note::Text { text: text.to_owned() };
+    write(project, vec![note.event(key, project.context().clock.now())])?;
     view::publish(project)
 }
 
-fn write(project: &Project, notes: Vec<(String, Note)>) -> Result<(), Error> {
-    let at = project.context().clock.now();
-    let events = notes.into_iter().map(|(key, note)| {
-        let body = serde_json::to_value(note).expect("a note has string keys only");
-        NewEntry::Event(Event { topic: Topic::Note, key, at, body })
-    });
-    project.store().write(Batch { entries: events.collect(), ..Batch::default() })?;
+fn write(project: &Project, notes: Vec<Event>) -> Result<(), Error> {
+    let entries = notes.into_iter().map(NewEntry::Event).collect();
+    project.store().write(Batch { entries, ..Batch::default() })?;
     Ok(())
 }
 
 /// Takes in lines that someone else wrote into the file, so that no view loses them.
 pub(super) fn adopt(project: &Project) -> Result<(), Error> {
-    let path = project.place().root.join(crate::formats::tasks::PROGRESS);
-    let Ok(bytes) = std::fs::read(path) else { return Ok(()) };
+    let Ok(bytes) = std::fs::read(project.place().root.join(PROGRESS)) else { return Ok(()) };
     let text = String::from_utf8_lossy(&bytes);
-    let mut known = std::collections::HashMap::<String, usize>::new();
-    for line in all_lines(project)? {
-        *known.entry(line).or_default() += 1;
-    }
-    let mut is_foreign = |line: &&str| match known.get_mut(*line) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            false
-        }
-        _ => !line.is_empty(),
-    };
-    let foreign: Vec<_> = text.lines().filter(|line| is_foreign(line)).collect();
+    let foreign = new_lines(&text, all_lines(project)?);
     if foreign.is_empty() {
         return Ok(());
     }
-    let note = |line: &str| (GENERAL.to_owned(), Note::Line { line: line.to_owned() });
-    write(project, foreign.into_iter().map(note).collect())
+    let now = project.context().clock.now();
+    write(project, foreign.into_iter().map(|line| Note::of_line(line, now)).collect())
 }
 
 /// Returns every line of progress, oldest first.
@@ -103,17 +73,4 @@ pub(super) fn all_lines(project: &Project) -> Result<Vec<String>, Error> {
     let query = EventQuery { topic: Topic::Note, key: None, last: None };
     let events = project.store().events(&query)?;
     Ok(events.iter().flat_map(|(_, event)| lines_of(event)).collect())
-}
-
-/// The lines of a note; none if the event is no note of ours.
-fn lines_of(event: &Event) -> Vec<String> {
-    let task = number_of(&event.key);
-    if task.is_none() && event.key != GENERAL {
-        return Vec::new();
-    }
-    match serde_json::from_value(event.body.clone()) {
-        Ok(Note::Text { text }) => Line { at: event.at, task, text }.write(),
-        Ok(Note::Line { line }) => vec![line],
-        Err(_) => Vec::new(),
-    }
 }

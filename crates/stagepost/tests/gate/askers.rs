@@ -1,9 +1,10 @@
 //! Who asks.
 
 use std::io::Cursor;
+use std::time::Duration;
 
 use stagepost::gate::{
-    Asker, Callback, Gate, Lines, Message, Origin, Pending, Program, Prompt, Said, Scripted, Verdict,
+    Asker, Bounds, Callback, Gate, Lines, Message, Origin, Pending, Program, Prompt, Said, Scripted, Verdict,
     elicited,
 };
 use stagepost::reply::{Choice, Kind};
@@ -46,10 +47,15 @@ fn nobody_there_says_nothing() {
             show: |_: &Gate, _: &Message| Ok(()),
             origin: Origin::Person,
         }),
-        Box::new(Program { argv: vec!["true".to_owned()], origin: Origin::Program }),
+        Box::new(Program {
+            argv: vec!["true".to_owned()],
+            origin: Origin::Program,
+            bounds: Bounds::default(),
+        }),
         Box::new(Program {
             argv: ["sh", "-c", "echo yes; exit 1"].map(str::to_owned).to_vec(),
             origin: Origin::Program,
+            bounds: Bounds::default(),
         }),
     ];
     for (number, mut asker) in silent.into_iter().enumerate() {
@@ -63,9 +69,32 @@ fn a_program_reads_the_question_and_prints_the_words() {
     let temp = TempGates::new();
     let script = r#"grep -q '"question":"Deploy now?"' && echo yes"#;
     let argv = ["sh", "-c", script].map(str::to_owned).to_vec();
-    let mut asker = Program { argv, origin: Origin::Program };
+    let mut asker = Program { argv, origin: Origin::Program, bounds: Bounds::default() };
     let gate = temp.gates().converse(temp.deploy("d"), &mut asker).unwrap();
     assert_eq!((gate.verdict(), gate.answer().unwrap().origin), (Verdict::Yes, Origin::Program));
+}
+
+#[test]
+fn a_program_that_takes_too_long_has_not_answered_and_leaves_nothing_behind() {
+    let temp = TempGates::new();
+    let there = temp.path().join("there");
+    let script = format!("echo yes; (sleep 600 & echo $! > {0}; wait) & sleep 600", there.display());
+    let argv = ["sh", "-c", &script].map(str::to_owned).to_vec();
+    let bounds = Bounds { timeout: Some(Duration::from_secs(1)), ..Bounds::default() };
+    let mut asker = Program { argv, origin: Origin::Program, bounds };
+    let gate = temp.gates().converse(temp.deploy("d"), &mut asker).unwrap();
+    assert!(gate.is_waiting(), "what it printed before is no answer");
+    let left = std::fs::read_to_string(there).unwrap();
+    let left = stagepost::process::Identity::of(left.trim().parse().unwrap());
+    assert!(!left.is_alive(), "{left:?}");
+}
+
+#[test]
+fn a_flood_is_no_answer() {
+    let temp = TempGates::new();
+    let argv = ["sh", "-c", "yes | head -c 20000000"].map(str::to_owned).to_vec();
+    let mut asker = Program { argv, origin: Origin::Program, bounds: Bounds::default() };
+    assert!(temp.gates().converse(temp.deploy("d"), &mut asker).unwrap().is_waiting());
 }
 
 #[test]

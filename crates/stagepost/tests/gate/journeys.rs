@@ -3,9 +3,12 @@
 use std::cell::RefCell;
 
 use serde_json::{Value, json};
+use stagepost::gate::Prompt;
 use stagepost::gate::journey::{Arrived, Commands, Error, Journey, Travel, Work, route};
-use stagepost::gate::{Pending, Scripted, State};
+use stagepost::gate::{Bounds, Pending, Scripted, State};
 use stagepost::model::{Event, RunId, Topic};
+use stagepost::reply::Kind;
+use stagepost::retention::Policy;
 use stagepost::store::Query;
 
 use crate::support::{TempGates, id};
@@ -213,7 +216,8 @@ fn commands_do_the_work_of_a_file() {
     ]}"#;
     let journey = Journey::read(text).unwrap();
     let trip = Trip::new(journey);
-    let mut worker = Commands { journey: &trip.journey, folder: trip.temp.path().to_owned() };
+    let mut worker =
+        Commands { journey: &trip.journey, folder: trip.temp.path().to_owned(), bounds: Bounds::default() };
     assert!(matches!(trip.travel().go(&mut worker, &mut Pending).unwrap(), Arrived::Waiting(_)));
     let arrived = trip.travel().go(&mut worker, &mut Scripted::new(["yes, send it"])).unwrap();
     assert!(matches!(&arrived, Arrived::AtTheEnd(results) if results["send"]["sent"] == true), "{arrived:?}");
@@ -243,4 +247,111 @@ fn a_journey_that_leads_nowhere_is_refused() {
         let error = Journey::read(&text).unwrap_err();
         assert!(error.to_string().contains(why), "{text}: {error}");
     }
+}
+
+#[test]
+fn a_journey_in_yaml_is_the_same_as_in_json() {
+    let yaml = r#"
+# on and yes are words, not truth values
+name: note
+timeout: 2m
+input: {who: ada}
+stops:
+  - id: draft
+    run: |-
+      cat > /dev/null; echo '{"text": "hello"}'
+    timeout: 500ms
+  - id: where
+    ask: {kind: choose, options: [yes, no, {id: 3, label: Later}]}
+    on: {select: end}
+"#;
+    let json = r#"{"name": "note", "timeout": "120s", "input": {"who": "ada"}, "stops": [
+        {"id": "draft", "run": "cat > /dev/null; echo '{\"text\": \"hello\"}'", "timeout": "500ms"},
+        {"id": "where", "ask": {"kind": "choose", "options": ["yes", "no", {"id": "3", "label": "Later"}]},
+         "on": {"select": "end"}}]}"#;
+    assert_eq!(Journey::read(yaml).unwrap(), Journey::read(json).unwrap());
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_told_with_its_place() {
+    let told = |text: &str| Journey::read(text).unwrap_err().to_string();
+    for (text, place, why) in [
+        ("name: j\nstops:\n  - id: w\n    runn: 'true'\n", "line 4, column 5", "runn"),
+        (
+            "name: j\nstops:\n  - id: w\n    run: 'true'\n    timeout: soon\n",
+            "line 5, column 14",
+            "no duration",
+        ),
+        ("name: j\nstops:\n  - {id: w, next: [}\n", "line 3, column", ""),
+        ("name: j\nstops:\n  - id: w\n    run: 'true'\n    next: nowhere\n", "line 3, column 9", "no stop"),
+        ("{\"name\": \"j\",\n \"stops\": [{\"id\": \"w\", \"runn\": 1}]}", "line 2, column 29", "runn"),
+        (
+            "{\"name\": \"j\", \"stops\": [\n {\"id\": \"w\", \"run\": \"true\", \"next\": \"x\"}]}",
+            "line 2, column 10",
+            "no stop",
+        ),
+        ("journey: rout\nwork: {}\n", "line 1, column 10", "no journey"),
+        ("journey: route\nwork:\n  select_route: x\n", "line 3, column 3", "nothing is done"),
+        ("a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a]\nname: j\n", "", "stops"),
+    ] {
+        let told = told(text);
+        assert!(told.contains(place) && told.contains(why), "{text}\n=> {told}");
+    }
+    assert!(told(&"x".repeat(2 << 20)).contains("bytes"));
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended_and_done_again_later() {
+    let text = "name: j\nstops:\n  - id: w\n    timeout: 300ms\n    run: sleep 600 & sleep 600\n";
+    let trip = Trip::new(Journey::read(text).unwrap());
+    let mut worker =
+        Commands { journey: &trip.journey, folder: trip.temp.path().to_owned(), bounds: Bounds::default() };
+    let failed = trip.travel().go(&mut worker, &mut Pending).unwrap_err();
+    let why = std::error::Error::source(&failed).unwrap().to_string();
+    assert!(why.contains("took longer than 300ms"), "{why}");
+    let flood = Journey::read("name: j\nstops:\n  - id: w\n    run: yes | head -c 20000000\n").unwrap();
+    let mut worker = Commands { journey: &flood, ..worker };
+    let failed = trip.travel().go(&mut worker, &mut Pending).unwrap_err();
+    assert!(std::error::Error::source(&failed).unwrap().to_string().contains("16 MiB"));
+}
+
+#[test]
+fn a_collection_takes_nothing_from_a_journey_that_is_on_its_way() {
+    let mut journey = route();
+    journey.files = true;
+    let trip = Trip::new(journey);
+    let project = &trip.temp.project;
+    let strict = Policy { keep_last: Some(1), ..Policy::default() };
+    trip.go(&["yes"]);
+    project.apply_gc(&project.plan_gc(&strict).unwrap()).unwrap();
+    assert!(matches!(trip.go(&["go ahead", "ridge", "yes", "yes"]), Arrived::AtTheEnd(_)));
+    let done = ["query", "research", "candidates", "refine", "finish", "generate"];
+    assert_eq!(*trip.done.borrow(), done, "nothing is done again");
+    // At its end it is like any other run.
+    let left = project.apply_gc(&project.plan_gc(&strict).unwrap()).unwrap();
+    assert!(left.pruned >= 5, "{left:?}");
+}
+
+#[test]
+fn a_collection_takes_nothing_that_a_waiting_gate_belongs_to() {
+    let temp = TempGates::new();
+    let run = RunId::new("work").unwrap();
+    let save = || {
+        let run = Some((run.clone(), stagepost::model::RunKind::Adhoc));
+        temp.project.save(stagepost::project::Save { run, ..Default::default() }).unwrap()
+    };
+    save();
+    save();
+    let ask = stagepost::gate::Ask::new(Prompt::new(Kind::Confirm).asking("Go on?"));
+    temp.gates().ask(ask.named(id("g")).of(run.clone(), stagepost::model::RunKind::Adhoc)).unwrap();
+    let strict = Policy { keep_last: Some(1), ..Policy::default() };
+    let planned = || temp.project.plan_gc(&strict).unwrap().plan.prune.len();
+    assert_eq!(planned(), 0);
+    temp.say("g", "yes");
+    assert_eq!(planned(), 2, "the answer is the newest");
+    // A question that stands by itself keeps its files and nothing else.
+    temp.gates()
+        .ask(stagepost::gate::Ask::new(Prompt::new(Kind::Confirm).asking("And?")).named(id("h")))
+        .unwrap();
+    assert_eq!(planned(), 2);
 }

@@ -210,3 +210,110 @@ fn exports_are_what_the_original_readers_accept() {
     assert_eq!(plan.items.len(), 4);
     assert!(plan.items.iter().all(|item| item.commit == "missing"));
 }
+
+#[test]
+fn lines_of_progress_from_elsewhere_come_in_as_they_are_and_once() {
+    let home = repository();
+    let project = home.open();
+    let task = Task::new(&project, 7).unwrap();
+    task.log_progress("ours").unwrap();
+    let there = home.beside("there");
+    fs::create_dir(&there).unwrap();
+    let lines = "[2024-01-07 13:00:00 UTC] [Task 7] began\r\n\n  by hand\n\
+                 [2024-01-07 13:00:00 UTC] twice\n[2024-01-07 13:00:00 UTC] twice\n[2024-02-30 99:00:00 UTC] no such day";
+    fs::write(there.join("agent-progress.txt"), lines).unwrap();
+    let plan = project.plan_import(&there, Some(Format::Tasks)).unwrap();
+    assert_eq!((plan.items.len(), plan.progress[0].lines, plan.progress[0].new), (0, 5, 5));
+    project.apply_import(&plan).unwrap();
+
+    let all = task::recent_progress(&project, 99).unwrap();
+    assert_eq!(
+        all[1..],
+        [
+            "[2024-01-07 13:00:00 UTC] [Task 7] began",
+            "  by hand",
+            "[2024-01-07 13:00:00 UTC] twice",
+            "[2024-01-07 13:00:00 UTC] twice",
+            "[2024-02-30 99:00:00 UTC] no such day",
+        ]
+    );
+    assert_eq!(task.progress().unwrap().len(), 2);
+    let notes = project.store().events(&stagepost::store::EventQuery::all(stagepost::model::Topic::Note));
+    assert_eq!(notes.unwrap()[1].1.at, "2024-01-07T13:00:00Z".parse().unwrap());
+
+    // Again, and by the name of the file: nothing is new, and that is no error.
+    for path in [there.clone(), there.join("agent-progress.txt")] {
+        let again = project.plan_import(&path, None).unwrap();
+        assert_eq!((again.progress[0].lines, again.progress[0].new), (5, 0));
+        assert_eq!(project.apply_import(&again).unwrap(), 0);
+    }
+    assert_eq!(task::recent_progress(&project, 99).unwrap(), all);
+    assert_eq!(fs::read_to_string(there.join("agent-progress.txt")).unwrap(), lines);
+}
+
+#[test]
+fn members_that_nobody_knows_survive_import_and_export() {
+    let home = repository();
+    let there = home.beside("there/.flow/maestro/sessions/theirs");
+    fs::create_dir_all(&there).unwrap();
+    let entry = json!({"checkpoint_id": ONE, "commit_sha": "abc1234", "timestamp": "2024-01-07T13:00:00Z",
+        "description": "d", "phase": "plan", "own_entry": 1});
+    let operation = json!({"operation_id": "op", "timestamp": "2024-01-07T14:00:00Z", "checkpoint_id": ONE,
+        "rollback_mode": "hard", "success": false, "own_operation": ["x"]});
+    let files = [
+        (
+            "checkpoints.json",
+            json!({"$schema": "theirs", "session_id": "theirs", "checkpoints": [entry],
+            "own_log": {"checkpoints": []}, "summary": {}}),
+        ),
+        (
+            "rollback_history.json",
+            json!({"session_id": "theirs", "rollback_operations": [operation],
+            "own_history": null}),
+        ),
+        (
+            "metadata.json",
+            json!({"session_id": "theirs", "feature_request": "r", "status": "completed",
+            "updated_at": "2024-01-07T15:00:00Z", "completed_at": "2024-01-07T16:00:00Z",
+            "statistics": {"total_tasks": 9, "failed_tasks": 2, "own_count": 4, "checkpoints_created": 70},
+            "configuration": {"max_iterations": 8}, "own_about": [1, {"two": 3}]}),
+        ),
+    ];
+    for (name, value) in &files {
+        fs::write(there.join(name), value.to_string()).unwrap();
+    }
+    let project = home.open();
+    let sessions = home.beside("there");
+    for expected in [1, 0] {
+        let plan = project.plan_import(&sessions, None).unwrap();
+        assert_eq!(project.apply_import(&plan).unwrap(), expected);
+    }
+    let out = home.beside("out");
+    session::export(&project, &out).unwrap();
+    let read = |name: &str| -> Value {
+        let file = out.join(".flow/maestro/sessions/theirs").join(name);
+        serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+    };
+    let (log, history, about) =
+        (read("checkpoints.json"), read("rollback_history.json"), read("metadata.json"));
+    assert_eq!((&log["$schema"], &log["own_log"]), (&json!("theirs"), &json!({"checkpoints": []})));
+    assert_eq!(
+        (&log["checkpoints"][0]["own_entry"], &log["summary"]["total_checkpoints"]),
+        (&json!(1), &json!(1))
+    );
+    assert!(history.as_object().unwrap().contains_key("own_history"), "{history}");
+    assert_eq!(history["rollback_operations"][0]["own_operation"], json!(["x"]));
+    assert_eq!(history["rollback_operations"].as_array().unwrap().len(), 1);
+    assert_eq!(about["own_about"], json!([1, {"two": 3}]));
+    assert_eq!(about["configuration"], json!({"max_iterations": 8}));
+    assert_eq!(
+        (&about["status"], &about["completed_at"]),
+        (&json!("completed"), &json!("2024-01-07T16:00:00Z"))
+    );
+    let counts = &about["statistics"];
+    assert_eq!(
+        (&counts["total_tasks"], &counts["failed_tasks"], &counts["own_count"]),
+        (&json!(9), &json!(2), &json!(4))
+    );
+    assert_eq!(counts["checkpoints_created"], 1, "what can be counted is counted");
+}

@@ -1,7 +1,9 @@
-use stagepost::model::{Phase, Progress, Reason, RollbackMode, RunId};
+use stagepost::model::{Phase, Progress, Reason, RollbackMode, RunId, Stage};
 use stagepost::project::BranchError;
 use stagepost::session::{Changes, Error, Failure, Finding, NewCheckpoint, Session, Status, Tag};
+use stagepost::task::{self, Task};
 use stagepost::{project, store::Query};
+use stagepost_testutil::TempProject;
 
 use crate::support::*;
 
@@ -281,9 +283,52 @@ fn a_commit_that_fails_leaves_no_tag_no_record_and_the_index_as_it_was() {
 
     hook(&home, "pre-commit", "git reset -q --hard; git rm -q --cached staged.txt 2>/dev/null; exit 0");
     std::fs::remove_file(home.root().join(".git/hooks/pre-commit")).unwrap();
+    for signs in ["commit.gpgSign", "tag.gpgSign"] {
+        refuse_to_sign(&home, signs);
+        let error = attempt();
+        let told = matches!(&error, BranchError::Signing { message } if message.contains("no key today"));
+        assert!(told, "{signs}: {error:?}");
+        unchanged(signs);
+        home.run_git(&["config", "--unset", signs]);
+    }
     forget_identity(&home);
     assert!(matches!(attempt(), BranchError::NoIdentity { .. }));
     unchanged("no identity");
+}
+
+#[test]
+fn a_first_commit_whose_tag_cannot_be_signed_is_taken_back() {
+    let home = TempProject::git();
+    home.write("a.txt", "one\n");
+    let project = home.open();
+    refuse_to_sign(&home, "tag.gpgSign");
+    let session = start(&project);
+    let refused = session.create(NewCheckpoint::new(Phase::Implement, "x"));
+    let Err(Error::Project(project::Error::Branch(error))) = refused else { panic!("{refused:?}") };
+    assert!(matches!(error, BranchError::Signing { .. }), "{error:?}");
+    assert_eq!(home.run_git(&["for-each-ref", "refs/heads", "refs/tags"]), "");
+    assert_eq!(home.run_git(&["status", "--porcelain"]), "?? a.txt");
+    // Nothing is in the way of the next attempt.
+    home.run_git(&["config", "--unset", "tag.gpgSign"]);
+    let made = create(&session, "signed by nobody");
+    assert_eq!(made.commit().unwrap().as_str(), head(&home));
+}
+
+#[test]
+fn a_task_whose_tag_cannot_be_signed_keeps_the_older_tag() {
+    let home = repository();
+    let project = home.open();
+    let task = Task::new(&project, 1).unwrap();
+    let saved = task.save(task::NewCheckpoint::new(Stage::Start, "saved")).unwrap();
+    home.write("a.txt", "two\n");
+    let (before, tag) = (head(&home), home.run_git(&["rev-parse", "checkpoint-t1-start"]));
+    refuse_to_sign(&home, "tag.gpgSign");
+    let refused = task.save(task::NewCheckpoint::new(Stage::Start, "again"));
+    let Err(task::Error::Project(project::Error::Branch(error))) = refused else { panic!("{refused:?}") };
+    assert!(matches!(error, BranchError::Signing { .. }), "{error:?}");
+    assert_eq!((head(&home), home.run_git(&["rev-parse", "checkpoint-t1-start"])), (before, tag));
+    assert_eq!(home.run_git(&["status", "--porcelain"]), " M a.txt");
+    assert_eq!(task.history().unwrap()[0].record().id, saved.record().id);
 }
 
 #[test]

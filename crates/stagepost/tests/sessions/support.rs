@@ -61,3 +61,11 @@ pub(crate) fn forget_identity(home: &TempProject) {
     home.run_git(&["config", "--unset", "user.email"]);
     home.run_git(&["config", "user.useConfigOnly", "true"]);
 }
+
+/// Has git sign, with a program that refuses to.
+pub(crate) fn refuse_to_sign(home: &TempProject, setting: &str) {
+    hook(home, "signer", "echo no key today >&2; exit 1");
+    let program = home.root().join(".git/hooks/signer");
+    home.run_git(&["config", "gpg.program", &program.to_string_lossy()]);
+    home.run_git(&["config", setting, "true"]);
+}

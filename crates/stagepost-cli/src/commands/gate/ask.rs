@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stagepost::gate::{
-    Ask, Asker, Gate, GateId, Gates, Lines, Message, Options, Origin, Outcome, Pending, Program, Prompt,
+    Ask, Asker, Bounds, Gate, GateId, Gates, Lines, Message, Options, Origin, Outcome, Pending, Program,
+    Prompt,
 };
 use stagepost::model::{RunId, RunKind};
 use stagepost::reply::Choice;
@@ -73,6 +74,9 @@ pub(crate) struct Who {
     /// Ask through a program: it reads the question as JSON and prints the answer in words
     #[arg(long, value_name = "COMMAND", conflicts_with_all = ["pending", "stdin"])]
     via: Option<String>,
+    /// How long a program may take that asks or works, such as 90s; then it is ended, and what it was to do is not done
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    timeout: Option<Duration>,
 }
 
 pub(crate) fn run(app: &App, args: AskArgs) -> Result<(), Failure> {
@@ -97,7 +101,7 @@ impl Who {
     pub(super) fn asker(&self, app: &App, has_input: bool) -> Box<dyn Asker> {
         if let Some(command) = &self.via {
             let argv = ["sh", "-c", command].map(str::to_owned).to_vec();
-            return Box::new(Program { argv, origin: Origin::Program });
+            return Box::new(Program { argv, origin: Origin::Program, bounds: self.bounds() });
         }
         if self.stdin && has_input {
             let origin = super::origin(None);
@@ -108,6 +112,17 @@ impl Who {
             return Box::new(Lines { input: io::stdin().lock(), show: aloud, origin: Origin::Person });
         }
         Box::new(Pending)
+    }
+}
+
+impl Who {
+    /// How programs are run: in time, and with what they say beside their answer on our standard error.
+    pub(super) fn bounds(&self) -> Bounds {
+        let told = |bytes: &[u8]| {
+            // Whoever closed our standard error does not want to know.
+            let _ = io::stderr().lock().write_all(bytes);
+        };
+        Bounds { timeout: self.timeout, told }
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum JourneyCommand {
 /// Ends with 0 at its end, with 6 at a gate that waits (answer it and run this again), and with 7 where it was given up.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
-    /// The journey: a JSON file
+    /// The journey: a file in JSON or YAML (`stagepost schema journey`)
     file: PathBuf,
     /// What to call its run; the journey's name unless given
     #[arg(long, value_name = "RUN")]
@@ -60,7 +60,8 @@ pub(crate) fn run(app: &App, command: &JourneyCommand) -> Result<(), Failure> {
     let travel =
         Travel { project: &project, journey: &journey, run: &run, restore_files: args.restore_files };
     let mut asker = args.who.asker(app, true);
-    let mut worker = Commands { journey: &journey, folder: project.place().root.clone() };
+    let folder = project.place().root.clone();
+    let mut worker = Commands { journey: &journey, folder, bounds: args.who.bounds() };
     loop {
         let arrived = travel.go(&mut worker, &mut *asker)?;
         let (Arrived::Waiting(gate), Some(patience)) = (&arrived, args.wait) else {

@@ -39,14 +39,23 @@ pub fn route() -> Journey {
         ask("refine_route", Kind::RefineRoute, "refine", &[(Confirm, "finish"), (Refine, "refine")]),
         work("finish"),
         ask("present_final", Kind::PresentFinal, "finish", &[(Approve, "generate"), (Refine, "refine")]),
-        Stop { id: "generate".to_owned(), task: Task::Run { run: Run::Nothing, next: Some(END.to_owned()) } },
+        Stop {
+            id: "generate".to_owned(),
+            task: Task::Run { run: Run::Nothing, next: Some(END.to_owned()), timeout: None },
+        },
     ];
-    let journey = Journey { name: "route".to_owned(), stops, files: false, input: serde_json::Value::Null };
+    let journey = Journey {
+        name: "route".to_owned(),
+        stops,
+        files: false,
+        input: serde_json::Value::Null,
+        timeout: None,
+    };
     journey.checked().expect("the diagram leads to its end")
 }
 
 fn work(id: &str) -> Stop {
-    Stop { id: id.to_owned(), task: Task::Run { run: Run::Nothing, next: None } }
+    Stop { id: id.to_owned(), task: Task::Run { run: Run::Nothing, next: None, timeout: None } }
 }
 
 fn ask(id: &str, kind: Kind, data: &str, on: &[(Action, &str)]) -> Stop {

@@ -6,11 +6,14 @@
 //! therefore goes on where it was, and a gate that is opened again by anyone takes the run back to it.
 
 mod built_in;
+mod limit;
+mod read;
 mod replay;
 mod travel;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -18,6 +21,8 @@ use super::{Prompt, Unclear};
 use crate::reply::{Action, open_actions};
 
 pub use built_in::route;
+pub use limit::TimeLimit;
+pub use read::{File, Invalid};
 pub use replay::{Given, Next, Position};
 pub use travel::{Arrived, Commands, Error, Travel, Work};
 
@@ -25,7 +30,7 @@ pub use travel::{Arrived, Commands, Error, Travel, Work};
 pub const END: &str = "end";
 
 /// Gates with work between them, and where each answer leads.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Journey {
     /// What it is called.
@@ -38,10 +43,13 @@ pub struct Journey {
     /// What the work gets to begin with.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub input: Value,
+    /// How long a command may take where its stop does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeLimit>,
 }
 
 /// A stop of a journey.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Written", into = "Written")]
 pub struct Stop {
     /// What it is called.
@@ -68,38 +76,49 @@ pub enum Task {
         run: Run,
         /// The stop after it; without one, the next in the list.
         next: Option<String>,
+        /// How long it may take.
+        timeout: Option<TimeLimit>,
     },
 }
 
-/// A stop as a file describes it.
-#[derive(Clone, Default, Serialize, Deserialize)]
+/// A stop as a file describes it: `run`, or `ask` with `on`.
+#[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
+    /// What it is called.
     id: String,
+    /// What a person is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     ask: Option<Box<Prompt>>,
+    /// The work whose result the question is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
+    /// Where each answer leads: a stop, or `end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     on: Option<HashMap<Action, String>>,
+    /// What is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     run: Option<Run>,
+    /// The stop after what is done; without one, the next in the list.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+    /// How long what is done may take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<TimeLimit>,
 }
 
 impl TryFrom<Written> for Stop {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Self, String> {
-        let Written { id, ask, data, on, run, next } = written;
+        let Written { id, ask, data, on, run, next, timeout } = written;
         let task = match (ask, on, run) {
-            (Some(ask), Some(on), None) if next.is_none() => Task::Ask { ask, data, on },
-            (None, None, Some(run)) if data.is_none() => Task::Run { run, next },
+            (Some(ask), Some(on), None) if next.is_none() && timeout.is_none() => Task::Ask { ask, data, on },
+            (None, None, Some(run)) if data.is_none() => Task::Run { run, next, timeout },
             _ => {
                 let id = id.escape_debug();
                 return Err(format!(
-                    "stop `{id}` needs either `run` (and `next`) or `ask` (and `data`) with `on`"
+                    "stop `{id}` needs either `run` (and `next`, `timeout`) or `ask` (and `data`) with `on`"
                 ));
             }
         };
@@ -113,13 +132,15 @@ impl From<Stop> for Written {
             Task::Ask { ask, data, on } => {
                 Self { id: stop.id, ask: Some(ask), data, on: Some(on), ..Self::default() }
             }
-            Task::Run { run, next } => Self { id: stop.id, run: Some(run), next, ..Self::default() },
+            Task::Run { run, next, timeout } => {
+                Self { id: stop.id, run: Some(run), next, timeout, ..Self::default() }
+            }
         }
     }
 }
 
 /// A command: a program with its arguments, or a line for the shell.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Run {
     /// A program and its arguments.
@@ -131,76 +152,17 @@ pub enum Run {
     Nothing,
 }
 
-/// A built-in journey with its commands, as a file describes it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BuiltIn {
-    journey: String,
-    #[serde(default)]
-    name: Option<String>,
-    work: BTreeMap<String, Run>,
-    #[serde(default)]
-    files: bool,
-    #[serde(default)]
-    input: Value,
-}
-
-/// The error for a description that leads nowhere.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Invalid {
-    /// It cannot be read.
-    #[error("the journey cannot be read")]
-    Json(#[from] serde_json::Error),
-    /// It leads nowhere.
-    #[error("the journey cannot be travelled: {0}")]
-    Leads(String),
+/// What is wrong with a description that can be read: where, and what.
+struct Fault {
+    stop: Option<String>,
+    what: String,
 }
 
 impl Journey {
-    /// Reads a journey from JSON and checks that every answer leads somewhere.
-    pub fn read(text: &str) -> Result<Self, Invalid> {
-        let value: Value = serde_json::from_str(text)?;
-        if value.get("journey").is_none() {
-            return Journey::deserialize(value)?.checked();
-        }
-        let file = BuiltIn::deserialize(value)?;
-        let mut journey = match file.journey.as_str() {
-            "route" => route(),
-            other => return Err(Invalid::Leads(format!("there is no journey `{}`", other.escape_debug()))),
-        };
-        journey.name = file.name.unwrap_or(journey.name);
-        (journey.files, journey.input) = (file.files, file.input);
-        file.work.into_iter().try_for_each(|(stop, command)| journey.put(&stop, command))?;
-        journey.checked()
-    }
-
-    fn put(&mut self, id: &str, command: Run) -> Result<(), Invalid> {
-        let work = self.stops.iter_mut().find(|stop| stop.id == id).map(|stop| &mut stop.task);
-        match work {
-            Some(Task::Run { run, .. }) => {
-                *run = command;
-                Ok(())
-            }
-            _ => Err(Invalid::Leads(format!("nothing is done at `{}`", id.escape_debug()))),
-        }
-    }
-
     /// Checks that every answer leads somewhere; questions whose unclear answers lead somewhere take them.
     pub fn checked(mut self) -> Result<Self, Invalid> {
-        let mut ids = HashSet::new();
-        for stop in &self.stops {
-            if crate::model::RunId::new(&stop.id).is_err() || stop.id == END || !ids.insert(stop.id.as_str())
-            {
-                let id = stop.id.escape_debug();
-                return Err(Invalid::Leads(format!("`{id}` is no name for a stop, or there are two of it")));
-            }
-        }
-        if let Some(fault) = self.stops.iter().find_map(|stop| self.fault(stop)) {
-            return Err(Invalid::Leads(fault));
-        }
-        if self.stops.is_empty() || crate::model::RunId::new(&self.name).is_err() {
-            return Err(Invalid::Leads("it has no stop, or no name".to_owned()));
+        if let Some(fault) = self.first_fault() {
+            return Err(Invalid::Leads { place: None, what: fault.what });
         }
         for stop in &mut self.stops {
             if let Task::Ask { ask, on, .. } = &mut stop.task
@@ -210,6 +172,24 @@ impl Journey {
             }
         }
         Ok(self)
+    }
+
+    fn first_fault(&self) -> Option<Fault> {
+        if self.stops.is_empty() || crate::model::RunId::new(&self.name).is_err() {
+            return Some(Fault { stop: None, what: "it has no stop, or no name".to_owned() });
+        }
+        let mut ids = HashSet::new();
+        for stop in &self.stops {
+            let named = crate::model::RunId::new(&stop.id).is_ok() && stop.id != END;
+            if !named || !ids.insert(stop.id.as_str()) {
+                let what =
+                    format!("`{}` is no name for a stop, or there are two of it", stop.id.escape_debug());
+                return Some(Fault { stop: Some(stop.id.clone()), what });
+            }
+        }
+        self.stops
+            .iter()
+            .find_map(|stop| Some(Fault { stop: Some(stop.id.clone()), what: self.fault(stop)? }))
     }
 
     fn fault(&self, stop: &Stop) -> Option<String> {

@@ -1,16 +1,17 @@
 //! Travelling: what the record says comes next is done, and recorded, until a gate waits or the end is reached.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::replay::{Next, Position, Record, replay};
 use super::{Journey, Run, Task};
-use crate::gate::{self, Ask, Asker, Gate, GateId, Gates, GoingBack, Prompt};
+use crate::gate::outside::{self, MOST_OUTPUT};
+use crate::gate::{self, Ask, Asker, Bounds, Gate, GateId, Gates, GoingBack, Prompt};
 use crate::model::{Kind, RunId, RunKind, StepStatus};
+use crate::process::{self, Ended};
 use crate::project::{self, NewArtifact, Project, Save, Source, Wish};
 use crate::store::{self, Expect, Query};
 
@@ -107,6 +108,11 @@ impl Travel<'_> {
         loop {
             let position = self.position()?;
             match &position.next {
+                Next::Over { .. } => self.project.finished(self.run)?,
+                // What is recorded tells where the run stands: none of it may be given up on the way.
+                _ => self.project.unfinished(self.run)?,
+            }
+            match &position.next {
                 Next::Work { stop, visit } => self.work(stop, *visit, &position, worker)?,
                 Next::Ask { gate, prompt, .. } => {
                     let asked = self.ask(gate, prompt, &mut unheard)?;
@@ -188,35 +194,43 @@ pub struct Commands<'a> {
     pub journey: &'a Journey,
     /// Where the commands run.
     pub folder: PathBuf,
+    /// How long one may take where the journey does not say, and who hears what it says beside its result.
+    pub bounds: Bounds,
 }
 
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
 impl Work for Commands<'_> {
-    fn work(&mut self, stop: &str, input: &Value) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        let argv = match self.journey.stop(stop).map(|stop| &stop.task) {
-            Some(Task::Run { run: Run::Argv(argv), .. }) if !argv.is_empty() => argv.clone(),
-            Some(Task::Run { run: Run::Shell(line), .. }) => ["sh", "-c", line].map(str::to_owned).to_vec(),
+    fn work(&mut self, stop: &str, input: &Value) -> Result<Value, Fault> {
+        let (run, own) = match self.journey.stop(stop).map(|stop| &stop.task) {
+            Some(Task::Run { run, timeout, .. }) => (run, timeout),
             _ => return Err("no command is given for it".into()),
         };
-        let mut child = Command::new(&argv[0])
-            .args(&argv[1..])
-            .current_dir(&self.folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| format!("failed to start `{}`: {error}", argv[0].escape_debug()))?;
-        let text = input.to_string();
-        let mut stdin = child.stdin.take();
-        let feeder = std::thread::spawn(move || {
-            // A command that does not care for its input may have closed it.
-            stdin.as_mut().map(|stdin| stdin.write_all(text.as_bytes()))
-        });
-        let done = child.wait_with_output()?;
-        drop(feeder.join());
-        if !done.status.success() {
-            return Err(format!("`{}` ended with {}", argv.join(" ").escape_debug(), done.status).into());
+        let mut program = match run {
+            Run::Argv(argv) if !argv.is_empty() => process::Program::new(argv),
+            Run::Shell(line) => process::Program::shell(line),
+            _ => return Err("no command is given for it".into()),
+        };
+        program.folder = Some(self.folder.clone());
+        program.input = input.to_string().into_bytes();
+        let limit = own.or(self.journey.timeout).map(Duration::from).or(self.bounds.timeout);
+        let name = program.name();
+        let done = outside::run(program, &Bounds { timeout: limit, ..self.bounds })?;
+        match done.ended {
+            Ended::TimedOut => {
+                Err(format!("`{name}` took longer than {:?} and was ended", limit.unwrap_or_default()).into())
+            }
+            ended if !ended.is_success() => Err(format!("`{name}` ended with {ended}").into()),
+            _ => read_result(&name, done.out),
         }
-        let blank = done.stdout.iter().all(u8::is_ascii_whitespace);
-        let read = if blank { Ok(Value::Null) } else { serde_json::from_slice(&done.stdout) };
-        Ok(read.map_err(|error| format!("what `{}` wrote is not JSON: {error}", argv[0].escape_debug()))?)
     }
+}
+
+fn read_result(name: &str, out: Option<Vec<u8>>) -> Result<Value, Fault> {
+    let Some(out) = out else {
+        return Err(format!("`{name}` wrote more than {} MiB", MOST_OUTPUT >> 20).into());
+    };
+    let blank = out.iter().all(u8::is_ascii_whitespace);
+    let read = if blank { Ok(Value::Null) } else { serde_json::from_slice(&out) };
+    Ok(read.map_err(|error| format!("what `{name}` wrote is not JSON: {error}"))?)
 }

@@ -60,6 +60,7 @@ impl Project {
             plan.items.push(item);
         }
         self.plan_history(file, &run, plan);
+        self.plan_status(file, &run, plan);
         Ok(())
     }
 
@@ -73,13 +74,16 @@ impl Project {
         let id = id.unwrap_or_else(|_| RunId::new("imported-session").expect("a run id"));
         let started = log["generated_at"].as_str().and_then(parse_time).map_or(now, |(time, _)| time);
         let mut run = Run::new(id, RunKind::Session, started);
-        let metadata = fs::read(file.with_file_name(maestro::METADATA)).ok();
-        let metadata = metadata.and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
-        if let Some(about) = metadata {
+        maestro::keep_unknown(&mut run, maestro::CHECKPOINTS, log);
+        if let Some(history) = beside(file, maestro::HISTORY) {
+            maestro::keep_unknown(&mut run, maestro::HISTORY, &history);
+        }
+        if let Some(about) = beside(file, maestro::METADATA) {
             run.description = about["feature_request"].as_str().unwrap_or_default().to_owned();
-            for key in ["git_context", "prd_reference"] {
+            for key in ["git_context", "prd_reference", "statistics"] {
                 run.metadata.insert(key.to_owned(), about[key].clone());
             }
+            maestro::keep_unknown(&mut run, maestro::METADATA, &about);
         }
         run
     }
@@ -139,8 +143,7 @@ impl Project {
 
     /// The rollbacks of a session, taken in once each.
     fn plan_history(&self, file: &Path, run: &Run, plan: &mut ImportPlan) {
-        let Ok(bytes) = fs::read(file.with_file_name(maestro::HISTORY)) else { return };
-        let Ok(history) = serde_json::from_slice::<Value>(&bytes) else { return };
+        let Some(history) = beside(file, maestro::HISTORY) else { return };
         let now = self.context.clock.now();
         let operations = history["rollback_operations"].as_array().into_iter().flatten();
         for rollback in operations.filter_map(|operation| Operation::read(operation, now)) {
@@ -152,11 +155,33 @@ impl Project {
         }
     }
 
-    fn knows_rollback(&self, run: &Run, id: &str) -> bool {
-        let query = crate::store::EventQuery { topic: Topic::Run, key: Some(run.id.to_string()), last: None };
-        let events = self.store.events(&query).unwrap_or_default();
-        events.iter().any(|(_, event)| event.body["rollback"]["id"] == id)
+    /// How a session ended or was left. While it goes on, its phase tells how it stands.
+    fn plan_status(&self, file: &Path, run: &Run, plan: &mut ImportPlan) {
+        let Some(about) = beside(file, maestro::METADATA) else { return };
+        let said = about["status"].as_str().filter(|said| ["completed", "failed", "paused"].contains(said));
+        let Some(status) = said.filter(|_| !self.happened(run, |body| body["type"] == "status")) else {
+            return;
+        };
+        let time = |key: &str| Some(parse_time(about[key].as_str()?)?.0);
+        let at = time("completed_at").or_else(|| time("updated_at"));
+        let at = at.unwrap_or_else(|| self.context.clock.now());
+        let body = json!({"type": "status", "status": status});
+        plan.events.push(Event { topic: Topic::Run, key: run.id.to_string(), at, body });
     }
+
+    fn knows_rollback(&self, run: &Run, id: &str) -> bool {
+        self.happened(run, |body| body["rollback"]["id"] == id)
+    }
+
+    fn happened(&self, run: &Run, what: impl Fn(&Value) -> bool) -> bool {
+        let query = crate::store::EventQuery { topic: Topic::Run, key: Some(run.id.to_string()), last: None };
+        self.store.events(&query).unwrap_or_default().iter().any(|(_, event)| what(&event.body))
+    }
+}
+
+/// Reads another file of the same session; one that is not there or cannot be read tells nothing.
+fn beside(log: &Path, name: &str) -> Option<Value> {
+    serde_json::from_slice(&fs::read(log.with_file_name(name)).ok()?).ok()
 }
 
 fn phase_of(entry: &Entry, findings: &mut Vec<String>) -> Phase {

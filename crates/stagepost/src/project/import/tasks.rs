@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, Unreadable, integrity, read};
-use crate::formats::tasks::{self, Entry};
+use super::{Candidate, ImportItem, ImportPlan, ProgressFile, Unreadable, integrity, read};
+use crate::formats::tasks::{self, Entry, Note};
 use crate::formats::{Format, naive};
-use crate::model::{Imported, Kind, Mark, Run, RunId, RunKind, Stage, Timestamp};
+use crate::model::{Imported, Kind, Mark, Run, RunId, RunKind, Stage, Timestamp, Topic};
 use crate::project::branch::Tag;
 use crate::project::{Error, Project};
-use crate::store::Query;
+use crate::store::{EventQuery, Query};
 
 /// Finds the list at a path: the file itself, or the one in a folder.
 fn list_at(path: &Path, forced: bool) -> Option<PathBuf> {
@@ -19,10 +19,32 @@ fn list_at(path: &Path, forced: bool) -> Option<PathBuf> {
     }
     let name = path.file_name()?.to_string_lossy();
     let is_list = || std::fs::read(path).is_ok_and(|bytes| tasks::is_list(&name, &bytes));
+    let forced = forced && name != tasks::PROGRESS;
     (path.is_file() && (forced || name == tasks::LIST || is_list())).then(|| path.to_owned())
 }
 
+/// Finds the lines of progress at a path: the file itself, or the one in a folder.
+fn progress_at(path: &Path) -> Option<PathBuf> {
+    let file = if path.is_dir() { path.join(tasks::PROGRESS) } else { path.to_owned() };
+    let named = file.file_name().is_some_and(|name| name == tasks::PROGRESS);
+    (named && file.is_file()).then_some(file)
+}
+
 impl Project {
+    /// Decides which lines of progress become notes: each as it is, with the time it names, and none twice.
+    pub(super) fn plan_progress(&self, path: &Path, plan: &mut ImportPlan) -> Result<(), Error> {
+        let Some(file) = progress_at(path) else { return Ok(()) };
+        let Some(bytes) = read(&file, plan) else { return Ok(()) };
+        let text = String::from_utf8_lossy(&bytes);
+        let notes = self.store.events(&EventQuery::all(Topic::Note))?;
+        let new = tasks::new_lines(&text, notes.iter().flat_map(|(_, note)| tasks::lines_of(note)));
+        let lines = text.lines().filter(|line| !line.is_empty()).count();
+        plan.progress.push(ProgressFile { path: file, lines, new: new.len() });
+        let now = self.context.clock.now();
+        plan.events.extend(new.into_iter().map(|line| Note::of_line(line, now)));
+        Ok(())
+    }
+
     pub(super) fn plan_tasks(
         &self,
         path: &Path,

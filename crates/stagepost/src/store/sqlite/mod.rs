@@ -14,6 +14,7 @@ mod row;
 
 mod append;
 mod blobs;
+mod copies;
 mod follow;
 mod group;
 mod head;
@@ -32,9 +33,11 @@ use rusqlite::Connection;
 
 use super::blob::{Cut, Prepared};
 use super::{
-    Audited, Batch, Collected, Damage, Error, EventQuery, Found, Hold, Listed, Query, Store, Usage, Written,
+    Audited, Batch, Collected, Damage, Error, EventQuery, Found, Hold, Listed, Query, Store, Survey, Usage,
+    Written,
 };
 use crate::model::{BlobRef, CheckpointId, Event, Run, RunId};
+use copies::Copies;
 use group::Group;
 pub use open::OpenOptions;
 use recent::Recent;
@@ -157,6 +160,10 @@ impl Store for SqliteStore {
         self.read(|connection| query::list(connection, query))
     }
 
+    fn survey(&self, query: &Query) -> Result<Survey, Error> {
+        self.read(|connection| query::survey(connection, query))
+    }
+
     fn run(&self, id: &RunId) -> Result<Option<Run>, Error> {
         self.read(|connection| {
             let journal = Journal(connection);
@@ -220,7 +227,8 @@ impl Store for SqliteStore {
         if let Some(bytes) = self.recent.bytes(blob) {
             return Ok(bytes.to_vec());
         }
-        let bytes = self.load_stored(blob)?;
+        let copied = Copies::beside(&self.folder).load(blob);
+        let bytes = copied.map_or_else(|| self.load_stored(blob), Ok)?;
         self.recent.keep_read(blob, &bytes);
         Ok(bytes)
     }

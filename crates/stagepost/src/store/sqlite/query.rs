@@ -6,7 +6,7 @@
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
-use super::super::{Error, EventQuery, Found, Listed, Query};
+use super::super::{Error, EventQuery, Found, Listed, Query, Survey};
 use super::row::{GOOD_TAG, Journal, event_tag, id_from};
 use super::{column, db};
 use crate::model::{Checkpoint, CheckpointId, Event, Topic};
@@ -36,27 +36,48 @@ const EVENTS_OF_TOPIC: &str = "SELECT position FROM (SELECT position FROM entrie
 const MATCHING: &str = "SELECT id FROM by_id WHERE id BETWEEN ?1 AND ?2 UNION SELECT id FROM entries \
      WHERE position > (SELECT entries FROM state) AND id BETWEEN ?1 AND ?2 LIMIT ?3";
 
-/// Lists checkpoints, newest first.
+/// Lists checkpoints, newest first; one that is damaged is an error.
 pub(super) fn list(connection: &Connection, query: &Query) -> Result<Vec<Listed>, Error> {
+    let found = survey(connection, query)?;
+    match found.damaged.into_iter().next() {
+        Some((_, what)) => Err(Error::Damaged { what }),
+        None => Ok(found.sound),
+    }
+}
+
+/// Lists checkpoints, newest first, and goes past what is damaged.
+pub(super) fn survey(connection: &Connection, query: &Query) -> Result<Survey, Error> {
     let journal = Journal(connection);
     let run = match &query.run {
         Some(run) => match journal.run_number(run)? {
             Some((number, _)) => Some(number),
-            None => return Ok(Vec::new()),
+            None => return Ok(Survey::default()),
         },
         None => None,
     };
-    let mut listed = Vec::new();
-    for position in positions(connection, query, run)? {
-        let gone = || Error::Damaged { what: format!("entry {position} is gone") };
-        let entry = journal.entry(position)?.ok_or_else(gone)?;
-        let Found::Live(checkpoint) = journal.to_found(&entry)? else { continue };
-        if !answers(&checkpoint, query) {
-            return Err(entry.damaged("it is found under a name that it does not have"));
+    let mut found = Survey::default();
+    for place in positions(connection, query, run)? {
+        let position = place.unsigned_abs();
+        match listed(&journal, place, query) {
+            Ok(Some(checkpoint)) => found.sound.push(Listed { position, checkpoint }),
+            Ok(None) => {}
+            Err(Error::Damaged { what }) => found.damaged.push((position, what)),
+            Err(error) => return Err(error),
         }
-        listed.push(Listed { position: position.unsigned_abs(), checkpoint: *checkpoint });
+        found.last = Some(position);
     }
-    Ok(listed)
+    Ok(found)
+}
+
+/// Reads a checkpoint that was found; none if it is pruned.
+fn listed(journal: &Journal<'_>, position: i64, query: &Query) -> Result<Option<Checkpoint>, Error> {
+    let gone = || Error::Damaged { what: format!("entry {position} is gone") };
+    let entry = journal.entry(position)?.ok_or_else(gone)?;
+    let Found::Live(checkpoint) = journal.to_found(&entry)? else { return Ok(None) };
+    if !answers(&checkpoint, query) {
+        return Err(entry.damaged("it is found under a name that it does not have"));
+    }
+    Ok(Some(*checkpoint))
 }
 
 /// Says whether a checkpoint is one that was asked for.
