@@ -391,7 +391,7 @@ fn secrets_that_git_does_not_track_are_left_out_and_listed() {
         fixture.git(&["add", "-f", ".env"]);
         fixture.git(&["rm", "-q", "--cached", "kept/.env"]);
         let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
-        let now = vec![("keys/server.pem".to_owned(), secret), ("kept/.env".to_owned(), secret)];
+        let now = vec![("kept/.env".to_owned(), secret), ("keys/server.pem".to_owned(), secret)];
         assert_eq!(left_out(&snapshot), now, "{keep:?} {way:?}: what is tracked counts");
     }
 }
