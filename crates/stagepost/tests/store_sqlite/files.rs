@@ -12,10 +12,13 @@ use crate::{Place, processes::again, some_of_everything, try_open};
 /// What a folder holds, to compare before and after.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let Ok(files) = fs::read_dir(folder) else { return Vec::new() };
+    let (folders, files): (Vec<_>, Vec<_>) =
+        files.map(|file| file.unwrap().path()).partition(|path| path.is_dir());
     let mut files: Vec<_> = files
-        .map(|file| file.unwrap())
-        .map(|file| (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap()))
+        .iter()
+        .map(|file| (file.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(file).unwrap()))
         .collect();
+    files.extend(folders.iter().flat_map(|folder| contents(folder)));
     files.sort();
     files
 }

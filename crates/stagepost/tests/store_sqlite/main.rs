@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
+mod copies;
 mod damage;
 mod files;
 mod large;
@@ -40,11 +41,12 @@ impl Place {
         rusqlite::Connection::open(self.database()).unwrap()
     }
 
+    /// The same store, without its plain copies: they would hide what is wrong with the database.
     fn copy_of(other: &Place) -> Self {
         let place = Self::new();
         std::fs::create_dir(place.folder()).unwrap();
-        for file in std::fs::read_dir(other.folder()).unwrap() {
-            let file = file.unwrap();
+        let files = std::fs::read_dir(other.folder()).unwrap().map(|file| file.unwrap());
+        for file in files.filter(|file| file.file_type().unwrap().is_file()) {
             std::fs::copy(file.path(), place.folder().join(file.file_name())).unwrap();
         }
         place

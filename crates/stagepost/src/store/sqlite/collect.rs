@@ -10,6 +10,7 @@ use rustix::fs::FlockOperation;
 
 use super::super::blob::PieceList;
 use super::super::{Collected, Error};
+use super::copies::Copies;
 use super::follow::short;
 use super::reading::{is_whole, read_list};
 use super::row::{Before, COLUMNS, Class, Entry, Journal};
@@ -51,6 +52,7 @@ impl SqliteStore {
         let outcome = self.submit(Job::new(move |writing| writing.sweep(marked)))?;
         drop(held);
         self.recent.clear();
+        Copies::beside(&self.folder).clear();
         self.shrink()?;
         let (blobs, pieces) = match outcome {
             Outcome::Collected(blobs, pieces) => (blobs, pieces),

@@ -14,6 +14,7 @@ mod row;
 
 mod append;
 mod blobs;
+mod copies;
 mod follow;
 mod group;
 mod head;
@@ -36,6 +37,7 @@ use super::{
     Written,
 };
 use crate::model::{BlobRef, CheckpointId, Event, Run, RunId};
+use copies::Copies;
 use group::Group;
 pub use open::OpenOptions;
 use recent::Recent;
@@ -225,7 +227,8 @@ impl Store for SqliteStore {
         if let Some(bytes) = self.recent.bytes(blob) {
             return Ok(bytes.to_vec());
         }
-        let bytes = self.load_stored(blob)?;
+        let copied = Copies::beside(&self.folder).load(blob);
+        let bytes = copied.map_or_else(|| self.load_stored(blob), Ok)?;
         self.recent.keep_read(blob, &bytes);
         Ok(bytes)
     }

@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::super::Error;
+use super::copies::Copies;
 use super::{db, head, schema};
 
 const DATABASE: &str = "store.db";
@@ -80,15 +81,19 @@ fn configured(connection: Connection) -> rusqlite::Result<Connection> {
 /// Reads the format, and makes sure that the file is a store or an empty file that may become one.
 fn format_of(connection: &Connection, path: &Path) -> Result<i64, Error> {
     let not_ours = || Error::NotAStore { path: path.to_owned() };
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (format, application) = match (pragma("user_version"), pragma("application_id")) {
-        (Ok(format), Ok(application)) => (format, application),
-        (Err(error), _) | (_, Err(error))
-            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
-        {
+    // One transaction: each would take and give back the locks by itself.
+    let both = || {
+        let moment = connection.unchecked_transaction()?;
+        let pragma = |name| moment.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let read = (pragma("user_version")?, pragma("application_id")?);
+        moment.finish().map(|()| read)
+    };
+    let (format, application) = match both() {
+        Ok(read) => read,
+        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) => {
             return Err(not_ours());
         }
-        (Err(error), _) | (_, Err(error)) => return Err(db("read the format")(error)),
+        Err(error) => return Err(db("read the format")(error)),
     };
     match (format, application) {
         (0, 0) if is_empty(connection)? => Ok(0),
@@ -159,9 +164,13 @@ fn make_file(path: &Path) -> Result<(), Error> {
 /// Opens a file beside the database that only we may read, making it if there is none.
 pub(super) fn private_file(path: &Path) -> Result<File, Error> {
     make_file(path)?;
-    // Not through a symlink: it would be written to.
+    existing_file(path).map_err(failed("open", path))
+}
+
+/// Opens a file beside the database, but not through a symlink: it would be written to.
+pub(super) fn existing_file(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("a flag of open(2)");
-    File::options().write(true).read(true).custom_flags(flags).open(path).map_err(failed("open", path))
+    File::options().write(true).read(true).custom_flags(flags).open(path)
 }
 
 /// Makes the names in a folder durable.
@@ -170,11 +179,11 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), Error> {
     synced.map_err(failed("sync the folder", folder))
 }
 
-/// Adds up the files of the database.
+/// Adds up the files of the database and the copies beside it.
 pub(super) fn size_on_disk(folder: &Path) -> u64 {
     let size =
         |suffix: &str| fs::metadata(folder.join(format!("{DATABASE}{suffix}"))).map_or(0, |file| file.len());
-    size("") + size("-wal")
+    size("") + size("-wal") + Copies::beside(folder).size()
 }
 
 /// Names what was attempted, and on what, in an error of the operating system.

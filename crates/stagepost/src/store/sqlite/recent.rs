@@ -10,8 +10,11 @@ use crate::model::BlobRef;
 #[derive(Default)]
 pub(super) struct Recent {
     written: Mutex<Vec<Arc<RecentBlob>>>,
-    read: Mutex<Vec<(BlobRef, Arc<Vec<u8>>)>>,
+    read: Mutex<Vec<Read>>,
 }
+
+/// A payload that was read, with its bytes once it was read twice.
+type Read = (BlobRef, Option<Arc<Vec<u8>>>);
 
 /// A payload with the numbers it was stored under.
 pub(super) struct RecentBlob {
@@ -37,21 +40,25 @@ impl Recent {
     pub(super) fn bytes(&self, blob: &BlobRef) -> Option<Arc<Vec<u8>>> {
         let written = self.get(blob).map(|recent| recent.prepared.bytes.clone());
         written.or_else(|| {
-            lock(&self.read).iter().find(|(known, _)| known == blob).map(|(_, bytes)| bytes.clone())
+            lock(&self.read).iter().find(|(known, _)| known == blob).and_then(|(_, bytes)| bytes.clone())
         })
     }
 
-    /// Keeps a payload that was read: a state is often read again before it changes.
+    /// Keeps a payload that is read for the second time: a state is often read again before it changes, but who reads
+    /// it once should not pay for a copy.
     pub(super) fn keep_read(&self, blob: &BlobRef, bytes: &[u8]) {
         if !(Self::LEAST_READ..=Self::MOST_BYTES / 4).contains(&bytes.len()) {
             return;
         }
         let mut read = lock(&self.read);
+        let before = read.len();
         read.retain(|(known, _)| known != blob);
-        read.push((*blob, Arc::new(bytes.to_vec())));
-        let mut total: usize = read.iter().map(|(_, bytes)| bytes.len()).sum();
+        let kept = (read.len() < before).then(|| Arc::new(bytes.to_vec()));
+        read.push((*blob, kept));
+        let size = |bytes: &Option<Arc<Vec<u8>>>| bytes.as_ref().map_or(0, |bytes| bytes.len());
+        let mut total: usize = read.iter().map(|(_, bytes)| size(bytes)).sum();
         while read.len() > Self::MOST_READ || total > Self::MOST_BYTES {
-            total -= read.remove(0).1.len();
+            total -= size(&read.remove(0).1);
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::super::{Error, Written};
+use super::copies::Copies;
 use super::head::HeadFile;
 use super::known::Known;
 use super::recent::{Recent, RecentBlob};
@@ -53,6 +54,7 @@ pub(super) struct Writer {
     pending: Vec<Arc<RecentBlob>>,
     known: Option<Known>,
     head: HeadFile,
+    copies: Copies,
 }
 
 /// A transaction under way.
@@ -68,7 +70,8 @@ impl Writer {
     pub(super) fn open(folder: &Path, busy: Duration, recent: Arc<Recent>) -> Result<Self, Error> {
         let connection = open::connect(folder, Duration::ZERO)?;
         let head = HeadFile::open(folder)?;
-        Ok(Self { connection, busy, recent, pending: Vec::new(), known: None, head })
+        let copies = Copies::beside(folder);
+        Ok(Self { connection, busy, recent, pending: Vec::new(), known: None, head, copies })
     }
 
     /// Carries out jobs in one transaction. Each succeeds or fails by itself; all wait for the same sync.
@@ -168,7 +171,11 @@ impl Writer {
             Writing { connection: &self.connection, known, recent: &self.recent, pending: &mut self.pending };
         writing.follow()?;
         self.execute("COMMIT").map_err(db("commit"))?;
-        self.pending.drain(..).for_each(|blob| self.recent.keep(blob));
+        for blob in self.pending.drain(..) {
+            let base = blob.prepared.base.and_then(|base| self.recent.bytes(&base));
+            self.copies.keep(&blob.prepared, base.as_ref().map(|base| base.as_slice()));
+            self.recent.keep(blob);
+        }
         if let Some(known) = &self.known {
             self.head.write(known.position, &known.chain);
         }
