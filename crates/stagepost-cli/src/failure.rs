@@ -31,6 +31,7 @@ pub(crate) enum Code {
     Waiting = 6,
     Declined = 7,
     Busy = 75,
+    Interrupted = 130,
 }
 
 impl Code {
@@ -45,6 +46,7 @@ impl Code {
             Code::Waiting => "waiting",
             Code::Declined => "declined",
             Code::Busy => "busy",
+            Code::Interrupted => "interrupted",
         }
     }
 }
