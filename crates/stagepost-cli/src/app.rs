@@ -9,7 +9,7 @@ use stagepost::snapshot::GitProgram;
 use stagepost::{flow, session, task};
 
 use crate::args::Global;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::ui::{self, Ui};
 
 pub(crate) struct App {
@@ -76,8 +76,7 @@ impl App {
     fn catch_up(&self, project: &Project) {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
-        let failed = |error: flow::Error| Failure::new(Code::Failed, error.to_string());
-        let runs = flow::view::catch_up(project).map(drop).map_err(failed);
+        let runs = flow::view::catch_up(project).map(drop).map_err(Failure::from);
         for failure in [sessions, tasks, runs].into_iter().filter_map(Result::err) {
             self.ui.warn(ui::printable(&failure.message));
         }

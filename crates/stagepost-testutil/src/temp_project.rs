@@ -88,10 +88,15 @@ impl TempProject {
 
     /// Opens the project that a folder belongs to, with settings.
     pub fn open_with(&self, folder: &Path, settings: Settings) -> Project {
+        self.open_by(folder, settings, Box::new(Scripted(Script::new())))
+    }
+
+    /// Opens the project that a folder belongs to, by a clock of its own.
+    pub fn open_by(&self, folder: &Path, settings: Settings, clock: Box<dyn Clock>) -> Project {
         let place = Place::find(folder).expect("the folder can be read");
         let place = place.unwrap_or_else(|| Place::without_git(folder));
         let context = Context {
-            clock: Box::new(Scripted(Script::new())),
+            clock,
             ids: Box::new(RandomIds::default()),
             who: "ada".to_owned(),
             git: GitProgram::new("git", self.environment()),
