@@ -14,19 +14,15 @@ use stagepost::project::{Clock, Context, Place, Project, RandomIds, Settings};
 use stagepost::snapshot::GitProgram;
 use stagepost_testutil::{TempProject, run_id};
 
-/// Runs a flow that is new, and brings its files up to date as whoever drives it does.
+/// Runs a flow that is new.
 pub(crate) fn start(project: &Project, run: &str, flow: &str) -> Outcome {
     let source = Source::read(flow, None).unwrap_or_else(|error| panic!("{error:?}"));
-    let outcome = Flows::of(project).start(&run_id(run), source, None, drive()).unwrap();
-    stagepost::flow::view::publish(project, &run_id(run)).unwrap();
-    outcome
+    Flows::of(project).start(&run_id(run), source, None, drive()).unwrap()
 }
 
 /// Goes on with a run.
 pub(crate) fn resume(project: &Project, run: &str) -> Result<Outcome, Error> {
-    let outcome = Flows::of(project).resume(&run_id(run), Resume::default(), drive());
-    stagepost::flow::view::publish(project, &run_id(run)).unwrap();
-    outcome
+    Flows::of(project).resume(&run_id(run), Resume::default(), drive())
 }
 
 fn drive() -> Drive<'static> {

@@ -188,7 +188,6 @@ fn a_run_that_waits_and_is_given_up_changes_as_the_design_allows() {
     assert_eq!(read_json(&path)["status"], "awaiting_approval");
     is_a_legal_path(&read_json(&path));
     stagepost::flow::Flows::of(&project).cancel(&run_id("r1"), "no need").unwrap();
-    view::publish(&project, &run_id("r1")).unwrap();
     assert_eq!(read_json(&path)["status"], "cancelled");
     is_a_legal_path(&read_json(&path));
 }
@@ -206,6 +205,19 @@ fn files_that_a_crash_left_behind_are_brought_up_to_date() {
     assert_eq!(view::catch_up(&project).unwrap(), [run_id("r1")]);
     assert_eq!(fs::read(&path).unwrap(), good);
     assert!(view::catch_up(&project).unwrap().is_empty());
+}
+
+#[test]
+fn while_a_step_runs_the_files_tell_of_those_before_it() {
+    let home = TempProject::git();
+    let project = home.open();
+    let flow = "name: demo\nsteps: [{id: a, run: 'true'}, {id: b, run: \"for i in $(seq 400); do grep -s '\\\"current_step\\\": 1' .claude/context/runs/r1/run.json && cp -r .claude/context/runs/r1 seen && exit 0; sleep 0.05; done; exit 1\"}]";
+    assert_eq!(start(&project, "r1", flow), Outcome::Completed);
+    let seen = home.root().join("seen");
+    let run = read_json(&seen.join("run.json"));
+    assert_eq!(run["status"], "in_progress");
+    is_a_legal_path(&run);
+    assert_eq!(names(&seen.join("checkpoints")).len(), 1);
 }
 
 #[test]
