@@ -9,7 +9,7 @@ use stagepost::snapshot::GitProgram;
 use stagepost::{flow, plan, session, task};
 
 use crate::args::Global;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 use crate::ui::{self, Ui};
 
 pub(crate) struct App {
@@ -77,8 +77,7 @@ impl App {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
         let plans = plan::catch_up(project).map(drop).map_err(Failure::from);
-        let failed = |error: flow::Error| Failure::new(Code::Failed, error.to_string());
-        let runs = flow::view::catch_up(project).map(drop).map_err(failed);
+        let runs = flow::view::catch_up(project).map(drop).map_err(Failure::from);
         for failure in [sessions, tasks, plans, runs].into_iter().filter_map(Result::err) {
             self.ui.warn(ui::printable(&failure.message));
         }

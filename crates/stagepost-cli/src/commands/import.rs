@@ -104,7 +104,7 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<(), Failure> {
     let files = match format {
         Format::Maestro => session::export(&project, &folder)?,
         Format::Tasks => task::export(&project, &folder)?,
-        Format::Runs => flow::export(&project, &folder).map_err(super::flow::failed)?,
+        Format::Runs => flow::export(&project, &folder)?,
         Format::Plans => plan::export(&project, &folder)?,
         other => return Err(Failure::usage(format!("{other} cannot be exported yet"))),
     };

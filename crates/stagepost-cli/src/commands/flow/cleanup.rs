@@ -5,7 +5,6 @@ use serde::Serialize;
 use stagepost::flow::cleanup::{self, Policy, Reason, Report, Seen};
 use stagepost::model::RunId;
 
-use super::failed;
 use crate::app::App;
 use crate::failure::{Code, Failure};
 use crate::json::Output;
@@ -52,7 +51,7 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
     let project = app.open()?;
     let max_age = Duration::from_secs(args.max_age_days.saturating_mul(86_400));
     let policy = Policy { max_age, only: args.run_id.clone() };
-    let plan = cleanup::plan(&project, &policy).map_err(failed)?;
+    let plan = cleanup::plan(&project, &policy)?;
     if let (Some(run), true) = (&args.run_id, plan.delete.is_empty() && plan.keep.is_empty()) {
         return Err(Failure::new(Code::NotFound, format!("no flow run is called `{run}`")));
     }
@@ -62,7 +61,7 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
         let bytes = plan.delete.iter().map(|seen| seen.bytes).sum();
         (plan.delete, plan.keep, bytes, report)
     } else {
-        let done = cleanup::apply(&project, &plan).map_err(failed)?;
+        let done = cleanup::apply(&project, &plan)?;
         let report = Report::of_done(&done, max_age, now);
         (done.deleted, done.kept, done.bytes, report)
     };
@@ -74,7 +73,7 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
             Some(path)
         }
         None if args.dry_run => None,
-        None => Some(cleanup::write_report(&project, &report).map_err(failed)?),
+        None => Some(cleanup::write_report(&project, &report)?),
     };
     let body = Body {
         dry_run: args.dry_run,

@@ -11,7 +11,7 @@ pub(crate) mod look;
 pub(crate) mod plan;
 
 use crate::app::App;
-use crate::failure::{Code, Failure};
+use crate::failure::Failure;
 
 /// Run steps that survive a crash
 #[derive(Debug, clap::Subcommand)]
@@ -46,14 +46,6 @@ pub(crate) fn run(app: &App, command: FlowCommand) -> Result<(), Failure> {
         FlowCommand::Check(args) => check::run(app, &args),
         FlowCommand::Graph(args) => graph::run(app, &args),
         FlowCommand::Cleanup(args) => cleanup::run(app, &args),
-    }
-}
-
-/// What a person is told when looking at runs failed.
-pub(crate) fn failed(error: stagepost::flow::Error) -> Failure {
-    match error {
-        stagepost::flow::Error::Project(error) => error.into(),
-        other => Failure::new(Code::Failed, other.to_string()),
     }
 }
 

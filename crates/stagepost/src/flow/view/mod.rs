@@ -4,6 +4,7 @@
 //! about to be out of date; after a crash the next command finds the mark and brings them up to date.
 
 mod files;
+mod publisher;
 mod standing;
 
 use std::fs;
@@ -18,9 +19,20 @@ use crate::model::RunId;
 use crate::project::{Project, View};
 
 pub(super) use files::Files;
+pub(super) use publisher::Publisher;
 
 /// The mark of a run's files while they are out of date. No session can have such a name: it holds a colon.
 const MARK: &str = "run:";
+
+/// Says that the files of a run are about to be out of date.
+fn begin(project: &Project, run: &RunId) -> Result<(), Error> {
+    Ok(project.begin_view(&format!("{MARK}{run}"))?)
+}
+
+/// Brings the files of a run up to date, or leaves a mark for the next command: they are only views.
+pub(super) fn refresh(project: &Project, run: &RunId) {
+    let _ = begin(project, run).and_then(|()| publish(project, run));
+}
 
 /// Brings the files of a run up to date: all of `run.json` and the registry, and the newest checkpoints.
 ///
@@ -46,7 +58,7 @@ pub fn publish(project: &Project, run: &RunId) -> Result<(), Error> {
     };
     project.publish(&key, derive)?;
     if goes_on {
-        project.begin_view(&key)?;
+        begin(project, run)?;
     }
     Ok(())
 }

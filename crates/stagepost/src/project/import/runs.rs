@@ -231,7 +231,8 @@ impl Project {
         folder: &Path,
         plan: &mut ImportPlan,
     ) -> Result<(), Error> {
-        if record.own.is_some() && self.store.run(&run.id)?.is_some() {
+        // A view of a run that was made here says nothing new.
+        if record.own.is_some() && self.store.run(&run.id)?.is_some_and(|known| !is_imported(&known)) {
             return Ok(());
         }
         let registry = read(&folder.join(runs::REGISTRY)).ok();
