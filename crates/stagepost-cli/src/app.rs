@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use stagepost::model::RepoPath;
 use stagepost::project::{Context, Interrupted, Layer, Origin, Place, Project, Recovery, Settings};
 use stagepost::snapshot::GitProgram;
-use stagepost::{session, task};
+use stagepost::{flow, plan, session, task};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -76,7 +76,9 @@ impl App {
     fn catch_up(&self, project: &Project) {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
-        for failure in [sessions, tasks].into_iter().filter_map(Result::err) {
+        let plans = plan::catch_up(project).map(drop).map_err(Failure::from);
+        let runs = flow::view::catch_up(project).map(drop).map_err(Failure::from);
+        for failure in [sessions, tasks, plans, runs].into_iter().filter_map(Result::err) {
             self.ui.warn(ui::printable(&failure.message));
         }
     }

@@ -37,6 +37,7 @@ mod rename;
 mod repository;
 pub mod restore;
 mod rules;
+mod secret;
 mod sink;
 mod stale;
 mod stamp;
@@ -51,7 +52,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 pub use adopt::Adopt;
-pub use capture::{Capture, CaptureError, Consent, Look};
+pub use capture::{Capture, CaptureError, Consent, Look, Secrets};
 pub use check::Damage;
 pub use commit::{Commit, Signature};
 pub use compare::{Change, Side};
