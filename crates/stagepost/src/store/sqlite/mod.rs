@@ -276,7 +276,9 @@ fn db(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
             Error::Damaged { what: format!("the database could not {doing}: {source}") }
         }
         // The last: another process was at the index of the log for as long as SQLite waits for that.
-        Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => Error::Busy { waited: Duration::ZERO },
+        Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => {
+            Error::Busy { waited: Duration::ZERO }
+        }
         _ if matches!(
             source,
             rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..)
