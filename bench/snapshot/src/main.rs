@@ -5,11 +5,14 @@
 //! ```
 //!
 //! Each way works on its own copy of the same repository and is a process of its own each time, start included:
-//! ours, durable; the seeds' (`git add -A && git commit && git tag -a`, not durable); git with a private index.
-//! Their order changes from round to round. Read the ratios of the medians, not the times.
+//! ours, durable; the whole of `stagepost save` with its record in the store, durable, where the program lies beside
+//! this one (`cargo build --release -p stagepost-cli`); the seeds' (`git add -A && git commit && git tag -a`, not
+//! durable); git with a private index; `jj commit`, where jj is on the `PATH`. Their order changes from round to
+//! round. Read the ratios of the medians, not the times.
 
 #![allow(
     clippy::print_stdout,
+    clippy::print_stderr,
     clippy::unwrap_used,
     reason = "a program that prints, and may stop at any fault"
 )]
@@ -33,12 +36,9 @@ fn main() {
     if sizes.is_empty() {
         sizes = vec![1_000, 10_000, 50_000];
     }
-    println!(
-        "{:>7}  {:10} {:>9} {:>9} {:>9}   {:>12} {:>12}",
-        "files", "", "ours ms", "seeds ms", "index ms", "seeds / ours", "index / ours"
-    );
+    let rivals: Vec<Rival> = Rival::ALL.into_iter().filter(|rival| rival.is_here()).collect();
     for files in sizes {
-        compare(files, rounds);
+        compare(files, rounds, &rivals);
     }
 }
 
@@ -60,24 +60,65 @@ fn capture(root: &Path) {
 #[derive(Clone, Copy, PartialEq)]
 enum Rival {
     Ours,
+    Save,
     Seeds,
     PrivateIndex,
+    Jj,
 }
 
-const RIVALS: [Rival; 3] = [Rival::Ours, Rival::Seeds, Rival::PrivateIndex];
+impl Rival {
+    const ALL: [Rival; 5] = [Rival::Ours, Rival::Save, Rival::Seeds, Rival::PrivateIndex, Rival::Jj];
 
-fn compare(files: usize, rounds: usize) {
-    let folder = tempfile::tempdir().unwrap();
-    let places: Vec<PathBuf> = (0..3).map(|number| folder.path().join(format!("copy{number}"))).collect();
-    for place in &places {
-        make(place, files);
+    fn name(self) -> &'static str {
+        match self {
+            Rival::Ours => "capture",
+            Rival::Save => "stagepost save",
+            Rival::Seeds => "seeds",
+            Rival::PrivateIndex => "private index",
+            Rival::Jj => "jj commit",
+        }
     }
-    let mut changed = [const { Vec::new() }; 3];
-    let mut unchanged = [const { Vec::new() }; 3];
+
+    /// Says whether it can be measured here, and on standard error if it cannot.
+    fn is_here(self) -> bool {
+        let found = match self {
+            Rival::Save => program().is_file(),
+            Rival::Jj => Command::new("jj").arg("--version").stdout(Stdio::null()).status().is_ok(),
+            _ => true,
+        };
+        if !found {
+            eprintln!("`{}` is left out: the program is not here", self.name());
+        }
+        found
+    }
+
+    /// Prepares a copy of the repository.
+    fn prepare(self, root: &Path) {
+        match self {
+            Rival::Save => run(Command::new(program()).current_dir(root).args(["--quiet", "init"])),
+            Rival::Jj => run(jj(root).args(["git", "init", "--colocate"])),
+            _ => String::new(),
+        };
+    }
+}
+
+/// The command line program, where cargo puts it beside this one.
+fn program() -> PathBuf {
+    std::env::current_exe().unwrap().with_file_name("stagepost")
+}
+
+fn compare(files: usize, rounds: usize, rivals: &[Rival]) {
+    let folder = tempfile::tempdir().unwrap();
+    let places: Vec<PathBuf> = rivals.iter().map(|rival| folder.path().join(rival.name())).collect();
+    for (place, rival) in places.iter().zip(rivals) {
+        make(place, files);
+        rival.prepare(place);
+    }
+    let (mut changed, mut unchanged) = (vec![vec![]; rivals.len()], vec![vec![]; rivals.len()]);
     for round in 0..rounds + 2 {
-        for turn in 0..3 {
-            let number = (turn + round) % 3;
-            let (place, rival) = (&places[number], RIVALS[number]);
+        for turn in 0..rivals.len() {
+            let number = (turn + round) % rivals.len();
+            let (place, rival) = (&places[number], rivals[number]);
             change(place, files, round);
             std::thread::sleep(Duration::from_millis(30));
             let first = snapshot(rival, place, round * 2);
@@ -89,21 +130,29 @@ fn compare(files: usize, rounds: usize) {
             }
         }
     }
-    report(files, "13 changed", changed);
-    report(files, "none", unchanged);
+    report(files, "13 changed", rivals, changed);
+    report(files, "none changed", rivals, unchanged);
 }
 
-fn report(files: usize, what: &str, mut times: [Vec<f64>; 3]) {
-    let medians = times.each_mut().map(|times| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    });
-    let [ours, seeds, index] = medians;
-    println!(
-        "{files:>7}  {what:10} {ours:>9.1} {seeds:>9.1} {index:>9.1}   {:>11.1}x {:>11.1}x",
-        seeds / ours,
-        index / ours
-    );
+/// Prints the medians, and how many times as long as our capture each takes.
+fn report(files: usize, what: &str, rivals: &[Rival], times: Vec<Vec<f64>>) {
+    let medians: Vec<f64> = times
+        .into_iter()
+        .map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times[times.len() / 2]
+        })
+        .collect();
+    let seeds = rivals.iter().position(|rival| *rival == Rival::Seeds).unwrap();
+    println!("{files} files, {what}");
+    for (rival, time) in rivals.iter().zip(&medians) {
+        println!(
+            "  {:16} {time:>8.1} ms   {:>5.2} x our capture   seeds' / this {:>5.2}",
+            rival.name(),
+            time / medians[0],
+            medians[seeds] / time
+        );
+    }
 }
 
 /// A repository with nine files a folder, three levels deep.
@@ -147,8 +196,10 @@ fn snapshot(rival: Rival, root: &Path, number: usize) -> f64 {
     let begun = Instant::now();
     match rival {
         Rival::Ours => {
-            let status = Command::new(std::env::current_exe().unwrap()).arg("--capture").arg(root).status();
-            assert!(status.unwrap().success());
+            run(Command::new(std::env::current_exe().unwrap()).arg("--capture").arg(root));
+        }
+        Rival::Save => {
+            run(Command::new(program()).current_dir(root).args(["--quiet", "save", "-m", "checkpoint"]));
         }
         Rival::Seeds => {
             git(root, &["add", "-A"], &[]);
@@ -156,8 +207,15 @@ fn snapshot(rival: Rival, root: &Path, number: usize) -> f64 {
             git(root, &["tag", "-a", &format!("checkpoint-{number}"), "-m", "checkpoint"], &[]);
         }
         Rival::PrivateIndex => private_index(root, number),
+        Rival::Jj => _ = run(jj(root).args(["commit", "--quiet", "-m", "checkpoint"])),
     }
     begun.elapsed().as_secs_f64() * 1000.0
+}
+
+fn jj(root: &Path) -> Command {
+    let mut command = Command::new("jj");
+    command.current_dir(root).args(["--config", "user.name=bench", "--config", "user.email=bench@localhost"]);
+    command
 }
 
 fn private_index(root: &Path, number: usize) {
@@ -182,8 +240,13 @@ fn git(root: &Path, args: &[&str], variables: &[(&str, OsString)]) -> String {
         "-c",
         "gc.auto=0",
     ]);
-    command.envs(variables.iter().map(|(name, value)| (name, value))).args(args).stdin(Stdio::null());
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    command.envs(variables.iter().map(|(name, value)| (name, value))).args(args);
+    run(&mut command)
+}
+
+/// Runs a program to its end, which must be a good one.
+fn run(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

@@ -48,6 +48,8 @@ pub(crate) enum Command {
     Undo(commands::restore::UndoArgs),
     Redo(commands::restore::RedoArgs),
     #[command(subcommand)]
+    Flow(commands::flow::FlowCommand),
+    #[command(subcommand)]
     Gate(commands::gate::GateCommand),
     Verify(commands::verify::VerifyArgs),
     Gc(commands::gc::GcArgs),

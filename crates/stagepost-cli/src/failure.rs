@@ -9,7 +9,7 @@ use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
 use stagepost::snapshot::{self, CaptureError};
-use stagepost::{plan, session, store, task};
+use stagepost::{flow, plan, session, store, task};
 
 /// A failure with its exit code and what to do about it.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub(crate) enum Code {
     Waiting = 6,
     Declined = 7,
     Busy = 75,
+    Interrupted = 130,
 }
 
 impl Code {
@@ -45,6 +46,7 @@ impl Code {
             Code::Waiting => "waiting",
             Code::Declined => "declined",
             Code::Busy => "busy",
+            Code::Interrupted => "interrupted",
         }
     }
 }
@@ -240,6 +242,7 @@ impl From<plan::Error> for Failure {
                 Code::Refused,
                 Some("start a new run without --resume, or go on anyway with --accept-changes"),
             ),
+            E::Cancelled { .. } => (Code::Interrupted, None),
             E::Driven { .. } => (Code::Busy, Some("try again when the other process is done")),
             E::Ended { .. } | E::Recorded { .. } => {
                 (Code::Refused, Some("what is recorded stays: use the next number, or start a new run"))
@@ -336,6 +339,70 @@ impl From<journey::Error> for Failure {
 impl From<journey::Invalid> for Failure {
     fn from(error: journey::Invalid) -> Self {
         Self::from_error(Code::Usage, &error)
+    }
+}
+
+impl From<flow::Error> for Failure {
+    fn from(error: flow::Error) -> Self {
+        use flow::Error as E;
+        let listed = |words: &[String]| words.join(", ");
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::Gate(error) => return error.into(),
+            E::NoRun { .. } | E::NoSuchRun { .. } => {
+                (Code::NotFound, "`stagepost flow list -n 0` lists every run".to_owned())
+            }
+            E::Ambiguous { ref candidates, .. } => {
+                let shown: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                (Code::NotFound, format!("name one of these:\n  {}", shown.join("\n  ")))
+            }
+            E::NoStep { ref known, .. } => (Code::NotFound, format!("its steps are {}", listed(known))),
+            E::NoResult { ref known, .. } if known.is_empty() => {
+                (Code::NotFound, "it has no results: resume it without naming a step".to_owned())
+            }
+            E::NoResult { ref known, .. } => {
+                (Code::NotFound, format!("there are results of {}", listed(known)))
+            }
+            E::Exists { ref run } => (
+                Code::Refused,
+                format!("`stagepost flow resume {run}` goes on with it, or take another name"),
+            ),
+            E::Held { ref run, .. } => {
+                (Code::Busy, format!("wait for it, or stop it with `stagepost flow cancel {run}`"))
+            }
+            E::Over { ref run, .. } => {
+                (Code::Refused, format!("`stagepost flow fork {run} --from-step STEP` makes a new run of it"))
+            }
+            E::Redefined { ref run, .. } => (
+                Code::Refused,
+                format!(
+                    "`stagepost flow why {run} STEP` says what; --accept-changes does them again with all that \
+                     depends on them; --step STEP goes on after an earlier one"
+                ),
+            ),
+            E::Once { ref step, .. } => (
+                Code::Refused,
+                format!(
+                    "find out, then resume with --done {step} or --redo {step}; a `verify` command would tell"
+                ),
+            ),
+            E::Damaged { ref newest, .. } => (
+                Code::Integrity,
+                newest.as_ref().map_or_else(
+                    || "`stagepost verify` names everything that is damaged".to_owned(),
+                    |newest| {
+                        format!(
+                            "the newest sound checkpoint is {newest}; `stagepost verify` names all damage"
+                        )
+                    },
+                ),
+            ),
+            E::NotAFlow { .. } | E::InCode { .. } | E::InvalidName(_) | E::StepName { .. } => {
+                return Self::from_error(Code::Usage, &error);
+            }
+            _ => return Self::from_error(Code::Failed, &error),
+        };
+        Self { hint: Some(hint), ..Self::from_error(code, &error) }
     }
 }
 

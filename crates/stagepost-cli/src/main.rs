@@ -7,24 +7,41 @@ mod failure;
 mod json;
 #[cfg(test)]
 mod reference;
+mod signals;
 mod ui;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ContextValue;
 
 use failure::Failure;
 
 fn main() -> ExitCode {
     let args = match args::Cli::try_parse() {
         Ok(args) => args,
-        Err(error) => return not_understood(&error),
+        Err(error) => return not_understood(&shown(error)),
     };
     let mut app = app::App::new(&args.global);
     match commands::run(&mut app, args.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => app.ui.failure(&failure),
     }
+}
+
+/// What was typed is shown back with nothing in it that a terminal would obey.
+fn shown(mut error: clap::Error) -> clap::Error {
+    let printable = |text: &String| ui::printable(text).into_owned();
+    let context: Vec<_> = error.context().map(|(kind, value)| (kind, value.clone())).collect();
+    for (kind, value) in context {
+        let value = match value {
+            ContextValue::String(text) => ContextValue::String(printable(&text)),
+            ContextValue::Strings(texts) => ContextValue::Strings(texts.iter().map(printable).collect()),
+            other => other,
+        };
+        error.insert(kind, value);
+    }
+    error
 }
 
 /// Prints help, the version, or what is wrong with the arguments: as JSON if that was asked for.

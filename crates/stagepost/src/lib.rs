@@ -22,6 +22,8 @@ pub mod plan;
 pub mod session;
 pub mod task;
 
+pub mod flow;
+
 /// Has the blocks of the README that are Rust compiled.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

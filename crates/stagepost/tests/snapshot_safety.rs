@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use snapshot_support::{Fixture, id};
-use stagepost::snapshot::{Capture, CaptureError, Consent, Keep, Refusal, Way};
+use stagepost::snapshot::{Capture, CaptureError, Consent, GitProgram, Keep, Open, Refusal, Snapshots, Way};
 
 /// Every file of the user's repository, but for objects and what is ours.
 fn users_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -251,6 +251,93 @@ fn homes_and_absurd_numbers_of_files_need_consent() {
         let refusal = refused(snapshots.capture(&id(), &few).unwrap_err());
         assert_eq!(refusal, Refusal::TooManyUntracked { found: 2, limit: 1 }, "{way:?}");
         snapshots.capture(&id(), &Capture { consent: Consent::Given, ..few }).unwrap();
+    }
+}
+
+#[test]
+fn the_whole_file_system_needs_consent() {
+    let fixture = Fixture::bare();
+    let git = GitProgram::new("git", fixture.environment());
+    for way in [Way::Fastest, Way::GitProgram] {
+        let snapshots = Snapshots::open(Open {
+            root: "/".into(),
+            state_dir: fixture.base().join("state"),
+            keep: Keep::Private,
+            git: git.clone(),
+            exclude: vec![],
+            way,
+        });
+        // Should it begin after all, it does not go far.
+        let options = Capture { deadline: Some(Duration::from_millis(50)), ..Capture::default() };
+        let error = snapshots.unwrap().capture(&id(), &options).unwrap_err();
+        let refused = matches!(error, CaptureError::Refused { source: Refusal::FileSystem, .. });
+        assert!(refused, "{way:?}: {error:?}");
+    }
+}
+
+#[test]
+fn a_nearly_full_disk_is_noticed_before_anything_is_written() {
+    let fixture = Fixture::new();
+    fixture.write("new", "x");
+    let before = fixture.git(&["count-objects", "-v"]);
+    for (keep, way) in WAYS {
+        let options = Capture { min_free: u64::MAX, ..Capture::default() };
+        let error = fixture.open_as(&fixture.root, keep, way).capture(&id(), &options).unwrap_err();
+        let full = matches!(
+            error,
+            CaptureError::Refused { source: Refusal::DiskFull { needed: u64::MAX, free: 1.. }, .. }
+        );
+        assert!(full, "{keep:?} {way:?}: {error:?}");
+    }
+    assert_eq!(fixture.git(&["count-objects", "-v"]), before);
+    assert_eq!(fixture.git(&["for-each-ref", "refs/stagepost"]), "");
+}
+
+/// Says whether a process with this word among its arguments is alive.
+fn is_running(word: &str) -> bool {
+    let commands = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cmdline"));
+    commands
+        .filter_map(|path| fs::read(path).ok())
+        .any(|line| line.split(|b| *b == 0).any(|w| w == word.as_bytes()))
+}
+
+#[test]
+fn a_filter_that_hangs_is_ended_with_the_capture() {
+    for (number, (keep, way)) in WAYS.into_iter().enumerate() {
+        let fixture = Fixture::new();
+        let seconds = format!("{}.{number}", 100_000 + std::process::id());
+        // It starts another program, and neither cares for being asked.
+        let line = format!("trap '' TERM; sleep {seconds} & wait; cat");
+        fixture.git(&["config", "--global", "filter.slow.clean", &line]);
+        fixture.write(".gitattributes", "*.slow filter=slow\n").write("x.slow", "hello\n");
+        let options = Capture { deadline: Some(Duration::from_millis(1500)), ..Capture::default() };
+        let error = fixture.open_as(&fixture.root, keep, way).capture(&id(), &options).unwrap_err();
+        assert!(matches!(error, CaptureError::Deadline { .. }), "{keep:?} {way:?}: {error:?}");
+        assert!(error.is_retryable());
+        assert!(!is_running(&seconds), "{keep:?} {way:?} left a filter running");
+        assert_eq!(fixture.git(&["for-each-ref", "refs/stagepost"]), "");
+    }
+}
+
+#[test]
+fn filters_know_no_more_of_the_environment_than_git_does() {
+    // Whatever runs the tests has variables; these two it has for certain.
+    let secret = std::env::vars().find(|(name, _)| name.starts_with("CARGO") || name.starts_with("NEXTEST"));
+    let (name, _) = secret.unwrap();
+    for (keep, way) in WAYS {
+        let fixture = Fixture::new();
+        fixture.git(&["config", "--global", "filter.env.clean", "env; pwd"]);
+        fixture.write(".gitattributes", "*.e filter=env\n").write("deep/x.e", "hello\n");
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+        let changes = snapshots.objects().diff_trees(None, Some(&snapshot.tree)).unwrap();
+        let file =
+            changes.iter().find(|change| change.path == "deep/x.e".into()).unwrap().new.clone().unwrap();
+        let said = String::from_utf8(snapshots.objects().blob(&file.id).unwrap()).unwrap();
+        let knows = |name: &str| said.lines().any(|line| line.starts_with(&format!("{name}=")));
+        assert!(knows("PATH") && knows("HOME") && knows("GIT_DIR"), "{keep:?} {way:?}: {said}");
+        assert!(!knows(&name), "{keep:?} {way:?} passed on {name}: {said}");
+        assert!(said.ends_with(&format!("{}\n", fixture.root.display())), "{keep:?} {way:?}: {said}");
     }
 }
 

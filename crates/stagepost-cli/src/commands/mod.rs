@@ -5,6 +5,7 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod flow;
 pub(crate) mod gate;
 pub(crate) mod gc;
 pub(crate) mod import;
@@ -38,6 +39,7 @@ pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure
         Some(Command::Restore(args)) => restore::run(app, &args),
         Some(Command::Undo(args)) => restore::undo(app, &args),
         Some(Command::Redo(args)) => restore::redo(app, &args),
+        Some(Command::Flow(command)) => flow::run(app, command),
         Some(Command::Gate(command)) => gate::run(app, command),
         Some(Command::Verify(args)) => verify::run(app, &args),
         Some(Command::Gc(args)) => gc::run(app, &args),

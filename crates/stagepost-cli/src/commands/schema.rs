@@ -1,5 +1,6 @@
 use clap::ValueEnum;
 use schemars::schema_for;
+use stagepost::flow::definition::Flow;
 use stagepost::gate::journey::File;
 use stagepost::gate::{Answer, Gate, Question};
 use stagepost::model::{Checkpoint, Event, Run};
@@ -20,6 +21,8 @@ pub(crate) struct SchemaArgs {
 enum Type {
     /// The record of a checkpoint
     Checkpoint,
+    /// A flow file, as `flow run` reads it
+    Flow,
     /// The record of a run
     Run,
     /// The record of an event
@@ -45,6 +48,7 @@ enum Type {
 pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
     let schema = match args.r#type {
         Type::Checkpoint => schema_for!(Checkpoint),
+        Type::Flow => schema_for!(Flow),
         Type::Run => schema_for!(Run),
         Type::Event => schema_for!(Event),
         Type::Show => schema_for!(CheckpointOutput<'_>),

@@ -8,6 +8,7 @@ mod damage;
 mod everyday;
 mod gates;
 mod going_back;
+mod hostile;
 mod keeping;
 mod names;
 mod plans;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 
 /// Which process this is, beyond its number, which is given away again.
@@ -94,6 +94,41 @@ pub fn marked(mark: &str) -> Vec<i32> {
     };
     let alive = |pid: &i32| stat(*pid).is_some_and(|stat| !stat.zombie);
     processes().into_iter().filter(|pid| *pid != ours).filter(has_mark).filter(alive).collect()
+}
+
+/// Ends every process that `marked` finds: asks it to stop, and kills it if it is still there after `grace`. Looks again until
+/// there is none, because one may just have started another. Says how many there were.
+pub fn end_marked(mark: &str, grace: Duration) -> io::Result<usize> {
+    let (begun, mut count) = (Instant::now(), 0);
+    let mut asked: Vec<i32> = Vec::new();
+    loop {
+        let found = marked(mark);
+        if found.is_empty() {
+            return Ok(count);
+        }
+        let signal = if begun.elapsed() < grace { Signal::TERM } else { Signal::KILL };
+        for pid in found {
+            let known = asked.contains(&pid);
+            if !known || signal == Signal::KILL {
+                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, signal));
+            }
+            if !known {
+                asked.push(pid);
+                count += 1;
+            }
+        }
+        if begun.elapsed() > grace + Duration::from_secs(5) {
+            return Err(io::Error::other("processes do not end, not even when killed"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Asks a process to stop, if that very process is still there.
+pub fn ask_to_stop(process: &Identity) {
+    if process.is_alive() {
+        let _ = Pid::from_raw(process.pid).map(|pid| kill_process(pid, Signal::TERM));
+    }
 }
 
 fn processes() -> Vec<i32> {

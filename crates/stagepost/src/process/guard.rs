@@ -10,7 +10,9 @@ const WATCH: &str = r#"
 trap '' INT TERM HUP QUIT
 read -r word && [ "$word" = done ] && exit 0
 for again in 1 2 3 4 5 6 7 8 9 10; do
-  found=$(grep -lszx -e "$1" /proc/[0-9]*/environ 2>/dev/null) || exit 0
+  # grep says that it failed if any process went away meanwhile, so only what it found counts.
+  found=$(grep -lszx -e "$1" /proc/[0-9]*/environ 2>/dev/null)
+  [ -n "$found" ] || exit 0
   for file in $found; do
     pid=${file#/proc/}; pid=${pid%/environ}
     [ "$pid" = "$$" ] || kill -KILL "$pid" 2>/dev/null

@@ -11,6 +11,8 @@ pub struct Program {
     pub argv: Vec<OsString>,
     /// Where it runs; without one, where we do.
     pub folder: Option<PathBuf>,
+    /// Whether it inherits nothing of our environment.
+    pub alone: bool,
     /// What is added to the environment it inherits.
     pub set: Vec<(OsString, OsString)>,
     /// What is taken out of the environment it inherits.

@@ -136,6 +136,9 @@ fn start(program: &Program) -> io::Result<Child> {
         return Err(io::Error::new(ErrorKind::InvalidInput, "no program is named"));
     };
     let mut command = Command::new(name);
+    if program.alone {
+        command.env_clear();
+    }
     command.args(arguments).envs(program.set.iter().map(|(name, value)| (name, value)));
     for name in &program.unset {
         command.env_remove(name);
@@ -413,6 +416,13 @@ mod tests {
         assert_eq!((done.out.bytes().as_slice(), done.err.bytes().as_slice()), (&b"one"[..], &b"two"[..]));
         assert_eq!(finish(&Program::shell("kill -SEGV $$"), &Limits::default()).ended, Ended::Signal(11));
         assert!(!finish(&Program::new(["true"]), &Limits::default()).left_behind);
+    }
+
+    #[test]
+    fn a_program_alone_knows_only_what_it_is_told() {
+        let told = vec![("TOLD".into(), "yes".into())];
+        let program = Program { alone: true, set: told, ..Program::new(["/usr/bin/env"]) };
+        assert_eq!(finish(&program, &Limits::default()).out.bytes(), b"TOLD=yes\n");
     }
 
     #[test]

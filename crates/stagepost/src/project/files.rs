@@ -66,6 +66,7 @@ impl Project {
             description: subject.to_owned(),
             author: Signature { seconds: now.as_micros() / 1_000_000, ..Signature::default() },
             patience: self.settings.busy_timeout,
+            ..Capture::default()
         }
     }
 

@@ -119,7 +119,8 @@ impl Root {
         self.folder.try_clone().map_err(|error| Error::io("open", b".", error))
     }
 
-    fn descend(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+    /// Opens a folder below the root, as the system's own answer; no part of the path may be a link.
+    pub(crate) fn descend(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
         if path.is_empty() {
             return fs::openat(&self.folder, ".", FOLDER, Mode::empty());
         }

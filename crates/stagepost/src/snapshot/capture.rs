@@ -26,6 +26,8 @@ pub struct Capture {
     pub deadline: Option<Duration>,
     /// More untracked files than this are refused without consent.
     pub max_untracked: usize,
+    /// With fewer free bytes than this where snapshots are kept, a capture does not begin.
+    pub min_free: u64,
     /// What a person agreed to.
     pub consent: Consent,
     /// The commit's message.
@@ -44,6 +46,7 @@ impl Default for Capture {
             force: vec![],
             deadline: Some(Duration::from_secs(10)),
             max_untracked: 50_000,
+            min_free: 32 << 20,
             consent: Consent::No,
             description: "snapshot".to_owned(),
             author: Signature::default(),
@@ -101,19 +104,37 @@ pub(super) struct Found {
 /// The moment when a capture gives up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
-    begun: Instant,
-    after: Option<Duration>,
+    /// When the capture began, and after how long it gives up.
+    moment: Option<(Instant, Duration)>,
 }
 
 impl Deadline {
+    /// No such moment.
+    pub(super) const NONE: Self = Self { moment: None };
+
     pub(super) fn start(after: Option<Duration>) -> Self {
-        Self { begun: Instant::now(), after }
+        Self { moment: after.map(|after| (Instant::now(), after)) }
+    }
+
+    /// Returns how long it is until then; `None` if it never comes.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.moment.map(|(begun, after)| after.saturating_sub(begun.elapsed()))
     }
 
     pub(super) fn check(&self) -> Result<(), CaptureError> {
-        match self.after {
-            Some(after) if self.begun.elapsed() > after => Err(CaptureError::Deadline { after }),
+        match self.moment {
+            Some((begun, after)) if begun.elapsed() > after => Err(CaptureError::Deadline { after }),
             _ => Ok(()),
+        }
+    }
+
+    /// Says of a program that was ended for being late that the capture was.
+    pub(super) fn blame(&self, error: CaptureError) -> CaptureError {
+        match (self.moment, error) {
+            (Some((_, after)), CaptureError::Git(GitError::TimedOut { .. })) => {
+                CaptureError::Deadline { after }
+            }
+            (_, error) => error,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
+use super::capture::Deadline;
 use super::git::{Git, GitError, Trust};
 use super::objects::{ObjectError, ObjectKind};
 use super::rules::{Judge, Rules};
@@ -71,7 +72,7 @@ impl Converter<'_> {
         let Some(Direct { judge, odb }) = self.direct.as_mut() else { return false };
         let objects = &self.snapshots.objects;
         let mut index_blob = |buffer: &mut Vec<u8>| objects.blob(blob).ok().map(|blob| *buffer = blob);
-        let converted = judge.clean(path.as_bytes(), bytes.to_vec(), &mut index_blob, odb);
+        let converted = judge.clean(path.as_bytes(), bytes.to_vec(), &mut index_blob, odb, Deadline::NONE);
         let name = converted.ok().and_then(|bytes| self.snapshots.name_of(ObjectKind::Blob, &bytes).ok());
         name.as_ref() == Some(blob)
     }

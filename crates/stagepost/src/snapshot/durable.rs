@@ -9,6 +9,27 @@ pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Waits until files are on disk, all at the same time: a disk serves them in one turn.
+pub(super) fn sync_files(files: &[&File]) -> io::Result<()> {
+    let Some((first, others)) = files.split_first() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let sync = |file: &&File| file.sync_all();
+        let waiting: Vec<_> = others
+            .iter()
+            .map(|file| std::thread::Builder::new().spawn_scoped(scope, move || sync(file)).map_err(|_| file))
+            .collect();
+        let mut result = first.sync_all();
+        for other in waiting {
+            let synced = match other {
+                Ok(thread) => thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread died"))),
+                Err(file) => file.sync_all(),
+            };
+            result = result.and(synced);
+        }
+        result
+    })
+}
+
 /// Makes the folders that `file` needs, each synced into the one above it; `root` is there.
 pub(super) fn create_folders(file: &Path, root: &Path) -> io::Result<()> {
     let Some(folder) = file.parent() else { return Ok(()) };

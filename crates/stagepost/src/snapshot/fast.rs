@@ -12,7 +12,7 @@ use super::refs::Refs;
 use super::repository::{self, Repository, RepositoryState};
 use super::rules::Rules;
 use super::sink::Sink;
-use super::state::{Basis, Bytes, Id, Journal, NO_ID, State};
+use super::state::{Basis, Bytes, Extent, Id, Journal, NO_ID, State};
 use super::walk::{Belief, LazyIndex, Stopped, Walk};
 use super::{Snapshots, guard};
 use crate::model::{FileCounts, ObjectId};
@@ -25,8 +25,9 @@ pub(super) struct Quick {
     /// The latest snapshot, if this one would be the same.
     pub(super) same: Option<(ObjectId, FileCounts)>,
     journal: Journal,
+    /// The state file as it was; empty if it was not believed.
     bytes: Bytes,
-    believed: bool,
+    extent: Extent,
 }
 
 impl Snapshots {
@@ -111,9 +112,10 @@ impl Snapshots {
             notes: findings.notes.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
         };
         let same = same_as(&state, &basis, belief, &grown, repository);
-        let believed = belief != Belief::Nothing;
+        let extent = if belief == Belief::Nothing { Extent::default() } else { state.extent() };
         drop(state);
-        Ok(Some(Quick { found, basis, same, journal: grown.journal, bytes, believed }))
+        let bytes = if belief == Belief::Nothing { Bytes::default() } else { bytes };
+        Ok(Some(Quick { found, basis, same, journal: grown.journal, bytes, extent }))
     }
 
     /// Ignored files are added by the git program, and so is what must be copied from another object store.
@@ -200,9 +202,7 @@ impl Snapshots {
             counts: [counts.added, counts.modified, counts.deleted],
             ..quick.basis.clone()
         };
-        let empty = State::default();
-        let state = if quick.believed { State::parse(&quick.bytes) } else { empty };
-        if state.store(&self.state_file(), &basis, &quick.journal).is_err() {
+        if quick.extent.store(&quick.bytes, &self.state_file(), &basis, &quick.journal).is_err() {
             let _ = std::fs::remove_file(self.state_file());
         }
     }

@@ -6,9 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use super::capture::Deadline;
+use crate::process::{self, Cancel, Ended, Limits, Program};
+
+/// How long git, and what it started, have to end once they are asked to; then they are killed.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Where git is and what it may know of the outside: handed in by the front end, which reads the environment.
 #[derive(Debug, Clone)]
@@ -118,12 +126,21 @@ pub(super) struct Git {
     work_tree: PathBuf,
     overrides: Vec<(String, String)>,
     variables: Vec<(&'static str, OsString)>,
+    /// When it is ended.
+    deadline: Deadline,
 }
 
 impl Git {
     pub(super) fn new(program: GitProgram, git_dir: &Path, work_tree: &Path) -> Self {
         let overrides = OVERRIDES.map(|(key, value)| (key.to_owned(), value.to_owned())).to_vec();
-        Self { program, git_dir: git_dir.into(), work_tree: work_tree.into(), overrides, variables: vec![] }
+        Self {
+            program,
+            git_dir: git_dir.into(),
+            work_tree: work_tree.into(),
+            overrides,
+            variables: vec![],
+            deadline: Deadline::NONE,
+        }
     }
 
     /// The same, with one more variable.
@@ -145,10 +162,17 @@ impl Git {
         &self.program
     }
 
-    pub(super) fn command<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        let mut command = Command::new(&self.program.path);
-        command.env_clear().envs(&self.program.environment).args(args).current_dir(&self.work_tree);
-        command.env("GIT_DIR", &self.git_dir).env("GIT_WORK_TREE", &self.work_tree);
+    /// The same, ended when a capture gives up.
+    pub(super) fn until(&self, deadline: Deadline) -> Self {
+        Self { deadline, ..self.clone() }
+    }
+
+    /// Everything git is told by its environment.
+    fn environment(&self) -> Vec<(OsString, OsString)> {
+        let mut all: BTreeMap<OsString, OsString> = self.program.environment.clone();
+        let mut set = |name: &str, value: OsString| all.insert(name.into(), value);
+        set("GIT_DIR", self.git_dir.clone().into());
+        set("GIT_WORK_TREE", self.work_tree.clone().into());
         for (name, value) in [
             ("LC_ALL", "C"),
             ("GIT_TERMINAL_PROMPT", "0"),
@@ -158,35 +182,53 @@ impl Git {
             ("GIT_LITERAL_PATHSPECS", "1"),
             ("GIT_ATTR_NOSYSTEM", "0"),
         ] {
-            command.env(name, value);
+            set(name, value.into());
         }
-        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
-        command.env("GIT_CONFIG_COUNT", self.overrides.len().to_string());
+        self.variables.iter().for_each(|(name, value)| _ = set(name, value.clone()));
+        set("GIT_CONFIG_COUNT", self.overrides.len().to_string().into());
         for (number, (key, value)) in self.overrides.iter().enumerate() {
-            command.env(format!("GIT_CONFIG_KEY_{number}"), key);
-            command.env(format!("GIT_CONFIG_VALUE_{number}"), value);
+            set(&format!("GIT_CONFIG_KEY_{number}"), key.into());
+            set(&format!("GIT_CONFIG_VALUE_{number}"), value.into());
         }
-        command
+        all.into_iter().collect()
     }
 
     /// Starts git with all three streams piped.
     pub(super) fn spawn<A: AsRef<OsStr>>(&self, args: &[A]) -> Result<Child, GitError> {
-        let mut command = self.command(args);
+        let mut command = Command::new(&self.program.path);
+        command.env_clear().envs(self.environment()).args(args).current_dir(&self.work_tree);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|source| GitError::Start { program: self.program.path.clone(), source })
     }
 
-    /// Runs git to its end with `input` on its stdin.
+    /// Runs git to its end with `input` on its stdin. When this returns, nothing that git started is alive.
     pub(super) fn try_run<A: AsRef<OsStr>>(&self, args: &[A], input: &[u8]) -> Result<Answer, GitError> {
-        let mut child = self.spawn(args)?;
-        let mut stdin = child.stdin.take();
-        let output = std::thread::scope(|scope| {
-            // git may end before it has read everything; its status says so better than a broken pipe.
-            scope.spawn(move || stdin.as_mut().map(|stdin| stdin.write_all(input)));
-            child.wait_with_output()
-        });
-        let output = output.map_err(|source| GitError::Talk { command: name_of(args), source })?;
-        Ok(Answer { status: output.status, stdout: output.stdout, stderr: output.stderr })
+        let words = std::iter::once(self.program.path.as_os_str()).chain(args.iter().map(AsRef::as_ref));
+        let program = Program {
+            folder: Some(self.work_tree.clone()),
+            alone: true,
+            set: self.environment(),
+            input: input.to_vec(),
+            ..Program::new(words)
+        };
+        let limits = Limits { timeout: self.deadline.left(), grace: GRACE, keep: usize::MAX };
+        let talk = |source| GitError::Talk { command: name_of(args), source };
+        let cancel = Cancel::new().map_err(talk)?;
+        let finished = process::run(&program, &limits, &cancel, &mut |_| {}, &mut |_, _| {});
+        let finished = finished.map_err(|error| match error {
+            process::Error::Start { source, .. } => {
+                GitError::Start { program: self.program.path.clone(), source }
+            }
+            process::Error::Follow { source, .. } => talk(source),
+        })?;
+        let status = match finished.ended {
+            Ended::Exit(code) => ExitStatus::from_raw(code << 8),
+            Ended::Signal(signal) => ExitStatus::from_raw(signal),
+            Ended::TimedOut | Ended::Cancelled => {
+                return Err(GitError::TimedOut { command: name_of(args) });
+            }
+        };
+        Ok(Answer { status, stdout: finished.out.bytes(), stderr: finished.err.bytes() })
     }
 
     /// Runs git to its end and returns its stdout; a status other than 0 is an error.
@@ -243,6 +285,12 @@ pub enum GitError {
         status: ExitStatus,
         /// What it said, control characters escaped.
         message: String,
+    },
+    /// git was not done when the capture had to be, and was ended.
+    #[error("`git {command}` was not done in time")]
+    TimedOut {
+        /// The subcommand.
+        command: String,
     },
     /// git answered something that cannot be understood.
     #[error("`git {command}` gave an answer that cannot be understood")]

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::index::tree_mode;
 use super::sink::Sink;
-use super::stamp::Stamp;
+use super::stamp::Fingerprint;
 use super::state::{Entry, Id, Journal, Kind, NO_ID, State, join};
 use super::tree;
 use super::walk::{Findings, Outcome};
@@ -66,7 +66,7 @@ fn deepest_first(findings: &Findings) -> Vec<Vec<u8>> {
 
 fn rebuild(
     path: &[u8],
-    listed: Option<(Stamp, Vec<Entry>)>,
+    listed: Option<(Fingerprint, Vec<Entry>)>,
     now: &HashMap<Vec<u8>, Now>,
     state: &State<'_>,
     sink: &Sink,
@@ -77,7 +77,7 @@ fn rebuild(
     let (stamp, mut entries) = match (listed, record) {
         (Some(listed), _) => listed,
         (None, Some(record)) => (record.stamp, record.entries().map(|entry| entry.to_owned()).collect()),
-        (None, None) => (Stamp::NEVER, vec![]),
+        (None, None) => (Fingerprint::NEVER, vec![]),
     };
     let mut below = 0;
     entries.retain_mut(|entry| {
@@ -87,7 +87,7 @@ fn rebuild(
                 Some(Now::Tree { id, below: files }) => {
                     same &= entry.id == *id;
                     // From now on a record of it exists.
-                    entry.stamp = Stamp::default();
+                    entry.stamp = Fingerprint::KNOWN;
                     entry.id = *id;
                     below += files;
                     true
@@ -98,7 +98,7 @@ fn rebuild(
                 }
                 Some(Now::Nested(head)) => {
                     same = false;
-                    entry.stamp = Stamp::NEVER;
+                    entry.stamp = Fingerprint::NEVER;
                     entry.id = head.unwrap_or(NO_ID);
                     if head.is_some() {
                         entry.kind = Kind::Nested;

@@ -6,9 +6,6 @@ use std::path::Path;
 use super::capture::{Capture, Consent};
 use super::git::GitProgram;
 
-/// Less than this many free bytes, and a capture does not begin.
-const MIN_FREE: u64 = 32 << 20;
-
 /// Why a capture was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -49,11 +46,11 @@ pub(super) fn before(root: &Path, store: &Path, git: &GitProgram, options: &Capt
             return Err(Refusal::Home);
         }
     }
-    free_space(store, MIN_FREE)
+    free_space(store, options.min_free)
 }
 
 /// Checks that `needed` bytes are free where `store` is. A file system that cannot say has room.
-pub(super) fn free_space(store: &Path, needed: u64) -> Result<(), Refusal> {
+fn free_space(store: &Path, needed: u64) -> Result<(), Refusal> {
     match rustix::fs::statvfs(store) {
         Ok(disk) if disk.f_blocks > 0 => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);

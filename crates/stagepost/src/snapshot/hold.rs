@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use super::capture::CaptureError;
 use super::objects::ObjectKind;
 use super::rules::Judge;
-use super::stamp::{Nature, Stamp, look_at};
+use super::stamp::{Fingerprint, Nature, Stamp, look_at};
 use super::state::{Id, Kind};
 use super::walk::Walk;
 use crate::model::{RepoPath, SkipReason, Skipped};
@@ -33,7 +33,7 @@ pub(super) struct Holder<'w> {
 pub(super) enum Held {
     As {
         kind: Kind,
-        stamp: Stamp,
+        stamp: Fingerprint,
         id: Id,
     },
     /// It is there but cannot be held.
@@ -137,7 +137,7 @@ impl<'w> Holder<'w> {
             Some(stamp) => stamp.if_older_than(self.walk.moment),
             None => {
                 self.notes.push(format!("`{}` kept changing while it was read", RepoPath::from_bytes(path)));
-                Stamp::NEVER
+                Fingerprint::NEVER
             }
         };
         let bytes = if kind == Kind::Link { content.bytes } else { self.convert(path, content.bytes)? };
@@ -161,9 +161,11 @@ impl<'w> Holder<'w> {
             let entry = index.get()?.tracks(path)?;
             gix::objs::Find::try_find(odb, &entry.id, buffer).ok()?.map(|_| ())
         };
-        match judge.clean(path, bytes.clone(), &mut index_blob, odb) {
+        match judge.clean(path, bytes.clone(), &mut index_blob, odb, self.walk.deadline) {
             Ok(converted) => Ok(converted),
             Err(_) => {
+                // A filter that was ended for being late did not fail: the capture did.
+                self.walk.deadline.check()?;
                 let path = RepoPath::from_bytes(path);
                 self.notes.push(format!("the conversion of `{path}` failed: raw bytes kept"));
                 Ok(bytes)
@@ -172,29 +174,54 @@ impl<'w> Holder<'w> {
     }
 }
 
-/// Reads a file until it has the same stamp before and after.
+/// What one reading of a file gave.
+struct Reading {
+    bytes: Vec<u8>,
+    before: Stamp,
+    after: Stamp,
+    /// The stamp of what has the file's name after reading.
+    named: Option<Stamp>,
+}
+
+impl Reading {
+    /// Says that nobody wrote to the file meanwhile. A rename over its name does not touch the file that was read;
+    /// only the name tells.
+    fn is_whole(&self) -> bool {
+        self.before == self.after
+            && self.named == Some(self.after)
+            && self.bytes.len() as u64 == self.after.size
+    }
+}
+
+/// Reads a file until nobody writes to it meanwhile, or often enough.
+fn until_whole(mut read: impl FnMut() -> rustix::io::Result<Reading>) -> rustix::io::Result<Content> {
+    let mut reading = read()?;
+    for _ in 1..ATTEMPTS {
+        if reading.is_whole() {
+            break;
+        }
+        reading = read()?;
+    }
+    let stamp = reading.is_whole().then_some(reading.after);
+    Ok(Content { bytes: reading.bytes, stamp })
+}
+
 fn read_file(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Content> {
     // Without blocking: it may have become a pipe.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    let mut bytes = Vec::new();
-    for _ in 0..ATTEMPTS {
+    until_whole(|| {
         let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
         let before = rustix::fs::fstat(&file)?;
         if !matches!(Nature::of(&before), Nature::File | Nature::Executable) {
             return Err(Errno::NOENT);
         }
-        bytes.clear();
-        bytes.reserve(before.st_size as usize + 1);
+        let mut bytes = Vec::with_capacity(before.st_size as usize + 1);
         let mut file = std::fs::File::from(file);
         file.read_to_end(&mut bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        let (before, after) = (Stamp::of(&before), Stamp::of(&rustix::fs::fstat(&file)?));
-        // A rename over the name does not touch the file that was read; only the name tells.
+        let after = Stamp::of(&rustix::fs::fstat(&file)?);
         let named = look_at(folder, name)?.map(|stat| Stamp::of(&stat));
-        if before == after && named == Some(after) && bytes.len() as u64 == after.size {
-            return Ok(Content { bytes, stamp: Some(after) });
-        }
-    }
-    Ok(Content { bytes, stamp: None })
+        Ok(Reading { bytes, before: Stamp::of(&before), after, named })
+    })
 }
 
 fn read_link(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Content> {
@@ -208,4 +235,38 @@ fn read_link(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Content>
         }
     }
     Ok(Content { bytes, stamp: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(modified: i64) -> Stamp {
+        Stamp { modified, changed: modified, size: 4, inode: 1 }
+    }
+
+    fn reading(bytes: &[u8], before: i64, after: i64, named: i64) -> Reading {
+        let (before, after, named) = (stamp(before), stamp(after), Some(stamp(named)));
+        Reading { bytes: bytes.to_vec(), before, after, named }
+    }
+
+    fn read_all(readings: Vec<Reading>) -> Content {
+        let mut readings = readings.into_iter();
+        until_whole(|| Ok(readings.next().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_was_written_or_replaced_meanwhile_is_read_again() {
+        let torn = [reading(b"oldn", 1, 2, 2), reading(b"oldd", 1, 1, 2), reading(b"ol", 1, 1, 1)];
+        for torn in torn {
+            let content = read_all(vec![torn, reading(b"newn", 3, 3, 3)]);
+            assert_eq!((content.bytes.as_slice(), content.stamp), (&b"newn"[..], Some(stamp(3))));
+        }
+    }
+
+    #[test]
+    fn a_file_that_never_rests_is_taken_as_it_is_but_not_believed() {
+        let content = read_all((0..ATTEMPTS as i64).map(|at| reading(b"torn", at, at + 1, at + 1)).collect());
+        assert_eq!(content.stamp, None);
+    }
 }

@@ -18,6 +18,7 @@ mod convert;
 pub mod diff;
 mod durable;
 mod fast;
+mod filter;
 mod git;
 mod growth;
 mod guard;
@@ -246,6 +247,19 @@ impl Snapshots {
                 return Ok((self.keep_quick(id, options, state, latest, quick, sink)?, named));
             }
         }
+        let captured = self.capture_by_git(id, options, deadline, state, latest);
+        captured.map(|snapshot| (snapshot, true)).map_err(|error| deadline.blame(error))
+    }
+
+    /// Captures through the git program, which is ended when the deadline passes.
+    fn capture_by_git(
+        &self,
+        id: &CheckpointId,
+        options: &Capture,
+        deadline: Deadline,
+        state: RepositoryState,
+        latest: Option<ObjectId>,
+    ) -> Result<Snapshot, CaptureError> {
         let plumbed = self.plumb(options, deadline)?;
         let objects = Objects::new(plumbed.git.clone());
         let (_, counts) = self.compare(&objects, &state, &plumbed.found)?;
@@ -257,7 +271,7 @@ impl Snapshots {
         // `latest` keeps reachable what the state of the fast way names; where there is one, it stays.
         let moves = !self.has_state() && latest.as_ref() != Some(&commit);
         self.point(Some(id), moves.then_some(latest), &commit)?;
-        Ok((self.describe(commit, state, plumbed.found, counts), true))
+        Ok(self.describe(commit, state, plumbed.found, counts))
     }
 
     /// Keeps what the fast way found: one pack, then the refs, then the state.
@@ -297,13 +311,11 @@ impl Snapshots {
         latest: Option<Option<ObjectId>>,
         commit: &ObjectId,
     ) -> Result<(), CaptureError> {
-        if let Some(latest) = latest {
-            self.refs.swap(&self.refs.latest_name(), latest.as_ref(), commit)?;
-        }
-        match id {
-            Some(id) => Ok(self.refs.create(&self.refs.name_of(id), commit)?),
-            None => Ok(()),
-        }
+        let latest = latest.map(|old| (self.refs.latest_name(), old));
+        let own = id.map(|id| (self.refs.name_of(id), None));
+        let swaps: Vec<_> =
+            latest.iter().chain(&own).map(|(name, old)| (name.as_str(), old.as_ref())).collect();
+        Ok(self.refs.swap_all(&swaps, commit)?)
     }
 
     /// Finds what a capture would hold, and writes nothing that stays.
@@ -320,7 +332,7 @@ impl Snapshots {
                 return Ok(self.show(state, quick.found, changes, files));
             }
         }
-        let plumbed = self.plumb(options, deadline)?;
+        let plumbed = self.plumb(options, deadline).map_err(|error| deadline.blame(error))?;
         let objects = Objects::new(plumbed.git.clone());
         let (changes, files) = self.compare(&objects, &state, &plumbed.found)?;
         let mut pending = sink::Pending::new();

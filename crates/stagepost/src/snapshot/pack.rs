@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::capture::CaptureError;
@@ -17,22 +18,38 @@ use crate::model::ObjectId;
 /// The text of our `.keep` files.
 pub(super) const KEEP: &[u8] = b"stagepost\n";
 
-/// Moves a finished pack (`<base>.pack`, `<base>.idx`) into an object store: first what marks it as ours, then the
-/// content, then the index that makes git see it. Durable when it returns.
+/// Moves a finished pack (`<base>.pack`, `<base>.idx`) into an object store; durable when it returns.
 pub(super) fn adopt(base: &Path, objects_dir: &Path) -> Result<(), CaptureError> {
+    let folder = folder_of(objects_dir)?;
+    let name = base.file_name().unwrap_or_default();
+    let sources = [".pack", ".idx"].map(|suffix| with_suffix(base, suffix));
+    let open = |path: &PathBuf| File::open(path).map_err(CaptureError::io("open", path));
+    let (body, index) = (open(&sources[0])?, open(&sources[1])?);
+    place(&folder, &folder.join(name), [&body, &index], |suffix, target| {
+        fs::rename(with_suffix(base, suffix), target)
+    })
+}
+
+fn folder_of(objects_dir: &Path) -> Result<PathBuf, CaptureError> {
     let folder = objects_dir.join("pack");
     fs::create_dir_all(&folder).map_err(CaptureError::io("make the folder", &folder))?;
-    let name = base.file_name().unwrap_or_default();
-    let target = |suffix: &str| with_suffix(&folder.join(name), suffix);
-    let keep = target(".keep");
+    Ok(folder)
+}
+
+/// Gives a pack its name: first what marks it as ours, then the content, then the index that makes git see it.
+fn place(
+    folder: &Path,
+    named: &Path,
+    files: [&File; 2],
+    mut rename: impl FnMut(&str, &Path) -> io::Result<()>,
+) -> Result<(), CaptureError> {
+    let keep = with_suffix(named, ".keep");
     fs::write(&keep, KEEP).map_err(CaptureError::io("write", &keep))?;
+    durable::sync_files(&files).map_err(CaptureError::io("sync a pack in", folder))?;
     for suffix in [".pack", ".idx"] {
-        let source = with_suffix(base, suffix);
-        let synced = File::open(&source).and_then(|file| file.sync_all());
-        synced.map_err(CaptureError::io("sync", &source))?;
-        fs::rename(&source, target(suffix)).map_err(CaptureError::io("move a pack to", &folder))?;
+        rename(suffix, &with_suffix(named, suffix)).map_err(CaptureError::io("move a pack to", folder))?;
     }
-    durable::sync_folder(&folder).map_err(CaptureError::io("sync", &folder))
+    durable::sync_folder(folder).map_err(CaptureError::io("sync", folder))
 }
 
 /// Adds to a path's last name.
@@ -90,25 +107,29 @@ pub(super) fn write(
     entries: Vec<Packed>,
     body: &mut dyn Read,
 ) -> Result<(), CaptureError> {
-    let folder = objects_dir.join("pack");
-    fs::create_dir_all(&folder).map_err(CaptureError::io("make the folder", &folder))?;
-    let beside = tempfile::Builder::new().prefix("tmp_stagepost_").tempdir_in(&folder);
-    let beside = beside.map_err(CaptureError::io("make a folder in", &folder))?;
-    let base = beside.path().join("pack");
-    let written = write_body(&with_suffix(&base, ".pack"), entries.len(), body)
-        .and_then(|checksum| write_index(&with_suffix(&base, ".idx"), entries, checksum));
-    let name = written.map_err(CaptureError::io("write a pack in", &folder))?;
-    let named = beside.path().join(format!("pack-{name}"));
-    for suffix in [".pack", ".idx"] {
-        fs::rename(with_suffix(&base, suffix), with_suffix(&named, suffix))
-            .map_err(CaptureError::io("name a pack in", &folder))?;
-    }
-    adopt(&named, objects_dir)
+    let folder = folder_of(objects_dir)?;
+    let failed = || CaptureError::io("write a pack in", &folder);
+    let (pack, pack_path) = beside(&folder, "tmp_pack_").map_err(failed())?;
+    let (index, index_path) = beside(&folder, "tmp_idx_").map_err(failed())?;
+    let checksum = write_body(&pack, entries.len(), body).map_err(failed())?;
+    let name = write_index(&index, entries, checksum).map_err(failed())?;
+    let mut paths = [pack_path, index_path].into_iter();
+    place(&folder, &folder.join(format!("pack-{name}")), [&pack, &index], |_, target| {
+        let path = paths.next().expect("a pack is two files");
+        path.persist(target).map_err(|error| error.error)
+    })
 }
 
-fn write_body(path: &Path, count: usize, body: &mut dyn Read) -> io::Result<Id> {
+/// A file that is removed unless it gets a name; git removes those that a killed process left, by their names.
+fn beside(folder: &Path, prefix: &str) -> io::Result<(File, tempfile::TempPath)> {
+    let readable = fs::Permissions::from_mode(0o644);
+    let file = tempfile::Builder::new().prefix(prefix).permissions(readable).tempfile_in(folder)?;
+    Ok(file.into_parts())
+}
+
+fn write_body(file: &File, count: usize, body: &mut dyn Read) -> io::Result<Id> {
     let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
-    let mut file = io::BufWriter::with_capacity(1 << 16, File::create_new(path)?);
+    let mut file = io::BufWriter::with_capacity(1 << 16, file);
     let count = u32::try_from(count).map_err(|_| io::Error::other("too many objects for one pack"))?;
     let header = [&b"PACK\0\0\0\x02"[..], &count.to_be_bytes()].concat();
     hasher.update(&header);
@@ -129,7 +150,7 @@ fn write_body(path: &Path, count: usize, body: &mut dyn Read) -> io::Result<Id> 
 }
 
 /// Writes the index of a pack, in git's version 2, and returns the pack's checksum as text: it names the pack.
-fn write_index(path: &Path, mut entries: Vec<Packed>, pack: Id) -> io::Result<String> {
+fn write_index(mut file: &File, mut entries: Vec<Packed>, pack: Id) -> io::Result<String> {
     const HEADER: u64 = 12;
     entries.sort_by_key(|entry| entry.id);
     let mut bytes = b"\xfftOc\0\0\0\x02".to_vec();
@@ -152,7 +173,7 @@ fn write_index(path: &Path, mut entries: Vec<Packed>, pack: Id) -> io::Result<St
     let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
     hasher.update(&bytes);
     bytes.extend_from_slice(&digest(hasher));
-    fs::write(path, bytes)?;
+    file.write_all(&bytes)?;
     let name = ObjectId::from_bytes(&pack).map(|id| id.to_string());
     name.ok_or_else(|| io::Error::other("a pack without a checksum"))
 }

@@ -32,9 +32,10 @@ impl Snapshots {
     /// Finds what the work tree holds; the caller holds the lock.
     pub(super) fn plumb(&self, options: &Capture, deadline: Deadline) -> Result<Plumbed, CaptureError> {
         let quarantine = Quarantine::make(&self.folder)?;
-        let trust = Trust::read(&self.rules_git)?;
+        let rules_git = self.rules_git.until(deadline);
+        let trust = Trust::read(&rules_git)?;
         let index = quarantine.path().join("index");
-        let git = quarantine.bind(&self.rules_git, &self.object_dirs()).configured(trust.overrides.clone());
+        let git = quarantine.bind(&rules_git, &self.object_dirs()).configured(trust.overrides.clone());
         let git = git.with("GIT_INDEX_FILE", &index);
         if let Some(user) = &self.user {
             copy_index(&user.git_dir.join("index"), &index)?;

@@ -63,13 +63,18 @@ impl<'a> Queue<'a> {
         job
     }
 
+    /// Says whether a thread waits for work.
+    pub(super) fn is_hungry(&self) -> bool {
+        self.hungry.load(Ordering::Relaxed) > 0
+    }
+
     /// Ends one job: gives work away if someone waits for it, or says that this thread has none left.
     pub(super) fn done(&self, own: &mut Vec<Job<'a>>) {
         if own.is_empty() {
             let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
             shared.busy -= 1;
             self.wake.notify_all();
-        } else if own.len() > 1 && self.hungry.load(Ordering::Relaxed) > 0 {
+        } else if own.len() > 1 && self.is_hungry() {
             let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
             // The first ones are the nearest to the root and have the most below them.
             shared.jobs.extend(own.drain(..own.len() / 2));

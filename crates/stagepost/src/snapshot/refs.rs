@@ -83,12 +83,40 @@ impl Refs {
 
     /// Moves a ref from `old` (`None`: not there) to `new`; if it is elsewhere, nothing happens and it is an error.
     pub(super) fn swap(&self, name: &str, old: Option<&ObjectId>, new: &ObjectId) -> Result<(), RefError> {
+        self.swap_all(&[(name, old)], new)
+    }
+
+    /// Moves several refs of one folder to `new`, each from where it must be; if one is elsewhere, nothing happens.
+    pub(super) fn swap_all(
+        &self,
+        swaps: &[(&str, Option<&ObjectId>)],
+        new: &ObjectId,
+    ) -> Result<(), RefError> {
         if self.repository.refs != RefKind::Files {
             let zero = "0".repeat(new.as_str().len());
-            let old = old.map_or(zero.as_str(), ObjectId::as_str);
-            let line = format!("update {name}\0{new}\0{old}\0");
-            return Ok(self.git.run(&["update-ref", "-z", "--stdin"], line.as_bytes()).map(drop)?);
+            let line = |(name, old): &(&str, Option<&ObjectId>)| {
+                format!("update {name}\0{new}\0{}\0", old.map_or(zero.as_str(), ObjectId::as_str))
+            };
+            let lines: String = swaps.iter().map(line).collect();
+            return Ok(self.git.run(&["update-ref", "-z", "--stdin"], lines.as_bytes()).map(drop)?);
         }
+        let locks = swaps.iter().map(|(name, old)| self.lock(name, *old));
+        let locks = locks.collect::<Result<Vec<_>, _>>()?;
+        let Some(((name, _), folder)) = swaps.first().zip(locks.first().and_then(|lock| lock.path.parent()))
+        else {
+            return Ok(());
+        };
+        let (failed, folder) =
+            (|source| RefError::Write { name: (*name).to_owned(), source }, folder.to_owned());
+        locks.iter().try_for_each(|lock| lock.write(new)).map_err(failed)?;
+        let files: Vec<_> = locks.iter().map(|lock| &lock.file).collect();
+        durable::sync_files(&files).map_err(failed)?;
+        locks.into_iter().try_for_each(RefLock::commit).map_err(failed)?;
+        durable::sync_folder(&folder).map_err(failed)
+    }
+
+    /// Locks a ref that must be at `old`.
+    fn lock(&self, name: &str, old: Option<&ObjectId>) -> Result<RefLock, RefError> {
         let path = self.path_of(name);
         let failed = |source| RefError::Write { name: name.to_owned(), source };
         durable::create_folders(&path, &self.repository.common_dir).map_err(failed)?;
@@ -97,7 +125,7 @@ impl Refs {
         if found.as_ref() != old {
             return Err(RefError::Moved { name: name.to_owned(), found });
         }
-        lock.commit(new).map_err(failed)
+        Ok(lock)
     }
 
     /// Deletes a ref, wherever it is; one that is not there is deleted already.
@@ -213,12 +241,14 @@ impl RefLock {
         Ok(Self { file: file?, lock, path: path.into(), committed: false })
     }
 
-    fn commit(mut self, id: &ObjectId) -> io::Result<()> {
-        writeln!(self.file, "{id}")?;
-        self.file.sync_data()?;
+    fn write(&self, id: &ObjectId) -> io::Result<()> {
+        writeln!(&self.file, "{id}")
+    }
+
+    fn commit(mut self) -> io::Result<()> {
         fs::rename(&self.lock, &self.path)?;
         self.committed = true;
-        self.path.parent().map_or(Ok(()), durable::sync_folder)
+        Ok(())
     }
 }
 

@@ -13,6 +13,8 @@ use gix::config::{File, Source, file};
 use gix::filter::plumbing::{self as filter, eol, pipeline};
 use gix::worktree::{Stack, stack};
 
+use super::capture::Deadline;
+use super::filter::{Filter, Filters};
 use super::git::GitProgram;
 use super::repository::Repository;
 
@@ -24,7 +26,7 @@ pub(super) struct Rules {
     common_dir: PathBuf,
     excludes_file: Option<PathBuf>,
     attribute_files: Vec<PathBuf>,
-    drivers: Vec<filter::Driver>,
+    filters: Filters,
     /// Filters that only the repository names.
     pub(super) refused: Vec<String>,
     eol: eol::Configuration,
@@ -57,18 +59,20 @@ impl Rules {
         let user_attributes =
             path("core.attributesFile").or_else(|| user_folder.map(|f| f.join("attributes")));
         attribute_files.extend(user_attributes);
-        let (drivers, refused) = drivers_of(&config);
+        let (filters, refused) = filters_of(&config);
+        let filters = Filters::new(filters, root.into(), repository, git);
+        let by_process = filters.needs_git().then_some("a filter that is only a process");
         let mut rules = Self {
             root: root.into(),
             git_dir: repository.git_dir.clone(),
             common_dir: repository.common_dir.clone(),
             excludes_file,
             attribute_files,
-            drivers,
+            filters,
             refused,
             eol: eol_of(&config),
             key: [0; 32],
-            needs_git: unusual(&config),
+            needs_git: unusual(&config).or(by_process),
         };
         rules.key = rules.key_of(&config.to_bstring());
         Ok(rules)
@@ -119,7 +123,8 @@ impl Rules {
             Some(index) => state.id_mappings_from_index(index, index.path_backing(), case),
             None => vec![],
         };
-        Ok(Judge { stack: Stack::new(&self.root, state, case, buffer, mappings), pipeline: self.pipeline() })
+        let stack = Stack::new(&self.root, state, case, buffer, mappings);
+        Ok(Judge { stack, pipeline: self.pipeline(), filters: self.filters.clone() })
     }
 
     fn pipeline(&self) -> filter::Pipeline {
@@ -130,7 +135,8 @@ impl Rules {
             ..Default::default()
         };
         let options = pipeline::Options {
-            drivers: self.drivers.clone(),
+            // They run outside of it, for what it starts has all of our environment and all the time.
+            drivers: vec![],
             eol_config: self.eol,
             crlf_roundtrip_check: pipeline::CrlfRoundTripCheck::Skip,
             ..Default::default()
@@ -143,6 +149,7 @@ impl Rules {
 pub(super) struct Judge {
     stack: Stack,
     pipeline: filter::Pipeline,
+    filters: Filters,
 }
 
 /// Reads a blob that the index names: some conversions depend on it.
@@ -168,7 +175,12 @@ impl Judge {
         bytes: Vec<u8>,
         index_blob: &mut IndexBlob<'_>,
         objects: &dyn gix::objs::Find,
+        deadline: Deadline,
     ) -> Result<Vec<u8>, gix::Error> {
+        let bytes = match self.trusted_filter_of(path, objects) {
+            Some(name) => self.filters.clean(&name, path, bytes, deadline).map_err(gix::Error::from_error)?,
+            None => bytes,
+        };
         let place = self.stack.at_entry(path.as_bstr(), None, objects).map_err(gix::Error::from_error)?;
         let outcome = self.pipeline.convert_to_git(
             bytes.as_slice(),
@@ -205,12 +217,21 @@ impl Judge {
             &mut |_, attributes| _ = place.matching_attributes(attributes),
             options,
         )?;
-        if !outcome.is_changed() {
-            return Ok(bytes);
-        }
         let mut converted = Vec::new();
-        outcome.read_to_end(&mut converted).map_err(gix::Error::from_error)?;
-        Ok(converted)
+        match outcome.is_changed() {
+            true => _ = outcome.read_to_end(&mut converted).map_err(gix::Error::from_error)?,
+            false => converted.extend_from_slice(&bytes),
+        }
+        drop(outcome);
+        match self.trusted_filter_of(path, objects) {
+            Some(name) => self.filters.smudge(&name, path, converted).map_err(gix::Error::from_error),
+            None => Ok(converted),
+        }
+    }
+
+    /// Returns the filter of a path, if there are any that may run.
+    fn trusted_filter_of(&mut self, path: &[u8], objects: &dyn gix::objs::Find) -> Option<String> {
+        if self.filters.is_empty() { None } else { self.filter_of(path, objects) }
     }
 
     /// Says whether only git itself puts a path into the work tree as git does: identifiers are written a space
@@ -321,41 +342,35 @@ fn system_folder(git: &GitProgram, path: Option<&OsStr>) -> PathBuf {
 }
 
 /// Returns the filters that may run, and the names of those that only the repository configures.
-fn drivers_of(config: &File) -> (Vec<filter::Driver>, Vec<String>) {
-    let (mut drivers, mut named) = (Vec::<filter::Driver>::new(), Vec::<String>::new());
+fn filters_of(config: &File) -> (Vec<Filter>, Vec<String>) {
+    let (mut filters, mut named) = (Vec::<Filter>::new(), Vec::<String>::new());
     for section in config.sections_by_name("filter").into_iter().flatten() {
         let Some(name) = section.header().subsection_name() else { continue };
-        named.push(name.to_str_lossy().into_owned());
+        let name = name.to_str_lossy().into_owned();
+        named.push(name.clone());
         if !matches!(
             section.meta().source,
             Source::System | Source::Git | Source::User | Source::GitInstallation
         ) {
             continue;
         }
-        let position = drivers.iter().position(|driver| driver.name == name).unwrap_or_else(|| {
-            drivers.push(filter::Driver {
-                name: name.to_owned(),
-                clean: None,
-                smudge: None,
-                process: None,
-                // A required filter that fails would fail the whole snapshot; the raw bytes are kept instead.
-                required: true,
-            });
-            drivers.len() - 1
+        let position = filters.iter().position(|filter| filter.name == name).unwrap_or_else(|| {
+            filters.push(Filter { name, clean: None, smudge: None, process: None });
+            filters.len() - 1
         });
-        let driver = &mut drivers[position];
+        let filter = &mut filters[position];
         for (key, slot) in
-            [("clean", &mut driver.clean), ("smudge", &mut driver.smudge), ("process", &mut driver.process)]
+            [("clean", &mut filter.clean), ("smudge", &mut filter.smudge), ("process", &mut filter.process)]
         {
             if let Some(value) = section.value(key) {
-                *slot = Some(value).filter(|value| !value.is_empty());
+                *slot = Some(value.to_vec()).filter(|value| !value.is_empty());
             }
         }
     }
-    named.retain(|name| !drivers.iter().any(|driver| driver.name == name.as_bytes()));
+    named.retain(|name| !filters.iter().any(|filter| filter.name == *name));
     named.sort();
     named.dedup();
-    (drivers, named)
+    (filters, named)
 }
 
 fn eol_of(config: &File) -> eol::Configuration {

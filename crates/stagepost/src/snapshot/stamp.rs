@@ -25,9 +25,6 @@ pub(super) enum Nature {
 }
 
 impl Stamp {
-    /// A stamp that no file has: what carries it is looked at anew.
-    pub(super) const NEVER: Self = Self { modified: 0, changed: 0, size: u64::MAX, inode: 0 };
-
     pub(super) fn of(stat: &Stat) -> Self {
         let nanoseconds =
             |seconds: i64, rest: u64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest as i64);
@@ -44,10 +41,40 @@ impl Stamp {
         self.changed < moment && self.modified < moment
     }
 
-    /// Returns the stamp if it can be trusted later, else one that never matches.
-    pub(super) fn if_older_than(self, moment: i64) -> Self {
-        if self.is_older_than(moment) { self } else { Self::NEVER }
+    /// Returns what to remember of the stamp: if it cannot be trusted later, something that never matches.
+    pub(super) fn if_older_than(self, moment: i64) -> Fingerprint {
+        if self.is_older_than(moment) { self.fingerprint() } else { Fingerprint::NEVER }
     }
+
+    /// Returns the stamp in eight bytes.
+    pub(super) fn fingerprint(&self) -> Fingerprint {
+        let times = fold(self.modified as u64 ^ MIX[0], self.changed as u64 ^ MIX[1]);
+        let file = fold(self.size ^ MIX[2], self.inode ^ MIX[3]);
+        let mixed = fold(times ^ MIX[2], file ^ MIX[0]);
+        Fingerprint(mixed.max(Fingerprint::KNOWN.0 + 1))
+    }
+}
+
+/// A stamp as the state remembers it. Thirty-two bytes for each file would make the state twice as long, and reading
+/// it is most of what a capture does besides looking at files. Two different stamps agree in one of 2^64 cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fingerprint(pub(super) u64);
+
+impl Fingerprint {
+    /// What no file has: whatever carries it is looked at anew.
+    pub(super) const NEVER: Self = Self(0);
+    /// What a folder in a folder carries once there is a record of it; no file has it.
+    pub(super) const KNOWN: Self = Self(1);
+}
+
+/// Odd numbers without a pattern.
+const MIX: [u64; 4] =
+    [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb, 0xd6e8_feb8_6659_fd93];
+
+/// Mixes two numbers so that each bit of the result depends on all of both.
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
 }
 
 impl Nature {
@@ -69,5 +96,33 @@ pub(super) fn look_at(folder: impl AsFd, name: &[u8]) -> rustix::io::Result<Opti
         Ok(stat) => Ok(Some(stat)),
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_part_of_a_stamp_shows_in_its_fingerprint() {
+        let stamp = Stamp {
+            modified: 1_700_000_000_123_456_789,
+            changed: 1_700_000_000_123_456_789,
+            size: 900,
+            inode: 7,
+        };
+        let others = (0..64).flat_map(|bit| {
+            let flipped = 1 << bit;
+            [
+                Stamp { modified: stamp.modified ^ flipped as i64, ..stamp },
+                Stamp { changed: stamp.changed ^ flipped as i64, ..stamp },
+                Stamp { size: stamp.size ^ flipped, ..stamp },
+                Stamp { inode: stamp.inode ^ flipped, ..stamp },
+            ]
+        });
+        let mut prints: Vec<_> = others.chain([stamp]).map(|stamp| stamp.fingerprint().0).collect();
+        prints.sort_unstable();
+        prints.dedup();
+        assert_eq!(prints.len(), 257);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A cache, never the truth: if it is damaged, newer than this program, or names objects that are gone, the next
 //! capture looks at everything anew. The file is a journal of records, the later of two with one path counting, so
-//! that a capture appends only the folders that changed; it is written anew once half of it is out of date.
+//! that a capture appends only the folders that changed; it is written anew once a fifth of it is out of date.
 //!
 //! Layout, little-endian: 8 bytes of magic with the version; then records of `u32` length, `u32` CRC-32 and payload.
 //! A payload starts with its kind: 0 for the one that says what the state is valid for, 1 for a folder.
@@ -12,9 +12,9 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::stamp::Stamp;
+use super::stamp::Fingerprint;
 
-const MAGIC: &[u8; 8] = b"stgstat\x01";
+const MAGIC: &[u8; 8] = b"stgstat\x02";
 /// Out-of-date bytes below this are not worth writing everything anew.
 const SLACK: usize = 1 << 18;
 
@@ -74,7 +74,7 @@ impl Kind {
 pub(super) struct Entry<N = Vec<u8>> {
     pub(super) kind: Kind,
     pub(super) name: N,
-    pub(super) stamp: Stamp,
+    pub(super) stamp: Fingerprint,
     pub(super) id: Id,
 }
 
@@ -109,7 +109,7 @@ pub(super) struct Basis {
 /// A folder as it was last captured, still as bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'a> {
-    pub(super) stamp: Stamp,
+    pub(super) stamp: Fingerprint,
     pub(super) tree: Id,
     /// How many files are in it, at any depth.
     pub(super) below: u64,
@@ -117,6 +117,11 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
+    /// Says whether there are few enough entries to look at them twice.
+    pub(super) fn is_small(&self) -> bool {
+        self.entries.len() < 4096
+    }
+
     /// Iterates over the entries, in git's order of names.
     pub(super) fn entries(&self) -> Entries<'a> {
         Entries { reader: Reader(self.entries) }
@@ -164,13 +169,8 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    fn stamp(&mut self) -> Option<Stamp> {
-        Some(Stamp {
-            modified: self.number()? as i64,
-            changed: self.number()? as i64,
-            size: self.number()?,
-            inode: self.number()?,
-        })
+    fn stamp(&mut self) -> Option<Fingerprint> {
+        self.number().map(Fingerprint)
     }
 }
 
@@ -191,6 +191,14 @@ pub(super) struct State<'a> {
     pub(super) basis: Option<Basis>,
     folders: HashMap<&'a [u8], (Record<'a>, usize), BuildPathHasher>,
     /// How many bytes of the file are sound, and how many of them are still valid.
+    sound: usize,
+    live: usize,
+}
+
+/// What must be known of a state file to write the next records: it outlives the look into the file's bytes.
+#[derive(Debug, Default)]
+pub(super) struct Extent {
+    basis: Option<Basis>,
     sound: usize,
     live: usize,
 }
@@ -242,38 +250,9 @@ impl<'a> State<'a> {
         (tree.is_none_or(|tree| tree == record.tree)).then_some(*record)
     }
 
-    /// Says whether more of the file is out of date than is worth keeping.
-    fn is_wasteful(&self, more: usize) -> bool {
-        self.sound + more > 2 * self.live + SLACK
-    }
-
-    /// Writes the changed folders and the new basis: appended where that is enough, else everything anew. Nothing is
-    /// synced, for what is lost is only looked at again.
-    pub(super) fn store(&self, path: &Path, basis: &Basis, changed: &Journal) -> io::Result<()> {
-        if self.basis.is_some() && !self.is_wasteful(changed.bytes.len()) {
-            return self.append(path, basis, changed);
-        }
-        let mut journal = Journal::default();
-        // Folders that no parent names any more stay out: what they name may be gone one day.
-        journal.bytes.extend_from_slice(MAGIC);
-        self.copy_live(&[], None, changed, &mut journal);
-        journal.bytes.extend_from_slice(&changed.bytes);
-        journal.basis(basis);
-        let beside = path.with_extension("new");
-        fs::write(&beside, &journal.bytes)?;
-        fs::rename(&beside, path)
-    }
-
-    fn append(&self, path: &Path, basis: &Basis, changed: &Journal) -> io::Result<()> {
-        let mut journal = Journal { bytes: changed.bytes.clone(), ..Journal::default() };
-        if self.basis.as_ref() != Some(basis) {
-            journal.basis(basis);
-        }
-        if journal.bytes.is_empty() {
-            return Ok(());
-        }
-        let mut file = fs::OpenOptions::new().append(true).open(path)?;
-        file.write_all(&journal.bytes)
+    /// Returns what must be known to write the next records.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { basis: self.basis.clone(), sound: self.sound, live: self.live }
     }
 
     /// Copies what is still valid and not among the changed, from `path` down.
@@ -297,6 +276,48 @@ impl<'a> State<'a> {
         for entry in entries.iter().filter(|entry| matches!(entry.kind, Kind::Folder | Kind::TrackedFolder)) {
             self.copy_live(&join(path, &entry.name), Some(entry.id), changed, journal);
         }
+    }
+}
+
+impl Extent {
+    /// Writes the changed folders and the new basis: appended where that is enough, else everything anew, with what
+    /// still counts of `bytes`. Nothing is synced, for what is lost is only looked at again.
+    pub(super) fn store(
+        &self,
+        bytes: &Bytes,
+        path: &Path,
+        basis: &Basis,
+        changed: &Journal,
+    ) -> io::Result<()> {
+        if self.basis.is_some() && !self.is_wasteful(changed.bytes.len()) {
+            return self.append(path, basis, changed);
+        }
+        let mut journal = Journal::default();
+        journal.bytes.extend_from_slice(MAGIC);
+        // Folders that no parent names any more stay out: what they name may be gone one day.
+        State::parse(bytes).copy_live(&[], None, changed, &mut journal);
+        journal.bytes.extend_from_slice(&changed.bytes);
+        journal.basis(basis);
+        let beside = path.with_extension("new");
+        fs::write(&beside, &journal.bytes)?;
+        fs::rename(&beside, path)
+    }
+
+    /// Says whether more of the file is out of date than is worth keeping.
+    fn is_wasteful(&self, more: usize) -> bool {
+        self.sound + more > self.live + self.live / 4 + SLACK
+    }
+
+    fn append(&self, path: &Path, basis: &Basis, changed: &Journal) -> io::Result<()> {
+        let mut journal = Journal { bytes: changed.bytes.clone(), ..Journal::default() };
+        if self.basis.as_ref() != Some(basis) {
+            journal.basis(basis);
+        }
+        if journal.bytes.is_empty() {
+            return Ok(());
+        }
+        let mut file = fs::OpenOptions::new().append(true).open(path)?;
+        file.write_all(&journal.bytes)
     }
 }
 
@@ -336,23 +357,23 @@ pub(super) struct Journal {
 
 impl Journal {
     /// Adds a folder, and remembers its entries for writing everything anew.
-    pub(super) fn add(&mut self, path: &[u8], stamp: Stamp, tree: Id, below: u64, entries: Vec<Entry>) {
+    pub(super) fn add(&mut self, path: &[u8], stamp: Fingerprint, tree: Id, below: u64, entries: Vec<Entry>) {
         self.folder(path, stamp, tree, below, &entries);
         self.folders.insert(path.to_vec(), entries);
     }
 
-    fn folder(&mut self, path: &[u8], stamp: Stamp, tree: Id, below: u64, entries: &[Entry]) {
+    fn folder(&mut self, path: &[u8], stamp: Fingerprint, tree: Id, below: u64, entries: &[Entry]) {
         self.record(|bytes| {
             bytes.push(1);
             bytes.extend_from_slice(&(path.len() as u16).to_le_bytes());
             bytes.extend_from_slice(path);
-            push_stamp(bytes, stamp);
+            bytes.extend_from_slice(&stamp.0.to_le_bytes());
             bytes.extend_from_slice(&tree);
             bytes.extend_from_slice(&below.to_le_bytes());
             for entry in entries {
                 bytes.push(entry.kind as u8);
                 bytes.extend_from_slice(&entry.id);
-                push_stamp(bytes, entry.stamp);
+                bytes.extend_from_slice(&entry.stamp.0.to_le_bytes());
                 bytes.extend_from_slice(&(entry.name.len() as u16).to_le_bytes());
                 bytes.extend_from_slice(&entry.name);
             }
@@ -385,18 +406,12 @@ impl Journal {
     }
 }
 
-fn push_stamp(bytes: &mut Vec<u8>, stamp: Stamp) {
-    for number in [stamp.modified as u64, stamp.changed as u64, stamp.size, stamp.inode] {
-        bytes.extend_from_slice(&number.to_le_bytes());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn entry(kind: Kind, name: &str, id: u8) -> Entry {
-        Entry { kind, name: name.into(), stamp: Stamp { size: 7, ..Stamp::default() }, id: [id; 20] }
+        Entry { kind, name: name.into(), stamp: Fingerprint(7), id: [id; 20] }
     }
 
     fn stored() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -405,13 +420,13 @@ mod tests {
         let mut journal = Journal::default();
         journal.add(
             b"",
-            Stamp::default(),
+            Fingerprint::KNOWN,
             [1; 20],
             2,
             vec![entry(Kind::File, "a", 3), entry(Kind::Folder, "d", 2)],
         );
-        journal.add(b"d", Stamp::default(), [2; 20], 1, vec![entry(Kind::Link, "l", 4)]);
-        State::default().store(&path, &Basis::default(), &journal).unwrap();
+        journal.add(b"d", Fingerprint::KNOWN, [2; 20], 1, vec![entry(Kind::Link, "l", 4)]);
+        Extent::default().store(&Bytes::default(), &path, &Basis::default(), &journal).unwrap();
         (folder, path)
     }
 
@@ -419,8 +434,9 @@ mod tests {
     fn the_later_record_counts_and_only_for_the_tree_its_parent_names() {
         let (_folder, path) = stored();
         let mut journal = Journal::default();
-        journal.add(b"d", Stamp::default(), [9; 20], 1, vec![entry(Kind::File, "new", 5)]);
-        State::parse(&Bytes::read(&path)).store(&path, &Basis::default(), &journal).unwrap();
+        journal.add(b"d", Fingerprint::KNOWN, [9; 20], 1, vec![entry(Kind::File, "new", 5)]);
+        let before = Bytes::read(&path);
+        State::parse(&before).extent().store(&before, &path, &Basis::default(), &journal).unwrap();
 
         let bytes = Bytes::read(&path);
         let state = State::parse(&bytes);

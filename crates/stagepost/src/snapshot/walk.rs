@@ -10,16 +10,17 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-use rustix::fs::{FileType, Mode, OFlags, RawDir};
+use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 
+use super::beneath::Root;
 use super::capture::{Capture, CaptureError, Deadline};
 use super::hold::{Held, Holder};
 use super::index::Index;
 use super::queue::{Job, Queue};
 use super::rules::Rules;
 use super::sink::Sink;
-use super::stamp::{Nature, Stamp, look_at};
+use super::stamp::{Fingerprint, Nature, Stamp, look_at};
 use super::state::{Entry, Id, Kind, NO_ID, Record, State, join};
 use super::{guard, repository};
 use crate::model::{RepoPath, SkipReason, Skipped};
@@ -83,7 +84,7 @@ impl<'a> LazyIndex<'a> {
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// Its entries, with what changed in them; folders among them may change yet.
-    Listed { stamp: Stamp, entries: Vec<Entry> },
+    Listed { stamp: Fingerprint, entries: Vec<Entry> },
     /// It is not there any more.
     Gone,
     /// It is a repository of its own, with this commit if it has one.
@@ -118,7 +119,7 @@ impl Walk<'_> {
         let record = if self.belief == Belief::Nothing { None } else { self.state.folder(&[], None) };
         let queue = Queue::new(Job { path: vec![], record, tracked_only: false });
         let results: Vec<_> = std::thread::scope(|scope| {
-            let work = || Worker::new(self).run(&queue);
+            let work = || Worker::new(self, &queue).run();
             let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
             let own = work();
             let others = others
@@ -158,21 +159,27 @@ struct Worker<'w> {
     walk: &'w Walk<'w>,
     holder: Holder<'w>,
     findings: Findings,
+    queue: &'w Queue<'w>,
     listing: Vec<MaybeUninit<u8>>,
+    /// Room for a path.
+    path: Vec<u8>,
 }
 
 impl<'w> Worker<'w> {
-    fn new(walk: &'w Walk<'w>) -> Self {
+    fn new(walk: &'w Walk<'w>, queue: &'w Queue<'w>) -> Self {
         let listing = vec![MaybeUninit::uninit(); 1 << 15];
-        Self { walk, holder: Holder::new(walk), findings: Findings::default(), listing }
+        Self { walk, holder: Holder::new(walk), findings: Findings::default(), queue, listing, path: vec![] }
     }
 
-    fn run(mut self, queue: &Queue<'w>) -> Result<Findings, Stopped> {
-        let root = open_folder(rustix::fs::CWD, self.walk.root.as_os_str().as_bytes())
-            .map_err(|error| CaptureError::io("open", self.walk.root)(error.into()));
-        let root = match root {
+    fn run(mut self) -> Result<Findings, Stopped> {
+        let queue = self.queue;
+        // One for each thread: threads that share a handle wait for each other in the kernel.
+        let root = match Root::open(self.walk.root) {
             Ok(root) => root,
-            Err(error) => return queue.stop(Err(error.into())),
+            Err(error) => {
+                let failed = CaptureError::io("open", self.walk.root)(std::io::Error::other(error));
+                return queue.stop(Err(failed.into()));
+            }
         };
         let mut own = Vec::new();
         while let Some(job) = queue.next(&mut own) {
@@ -200,24 +207,23 @@ impl<'w> Worker<'w> {
     }
 
     /// Looks at one folder, and adds those below it to `own`.
-    fn folder(&mut self, root: &OwnedFd, job: Job<'w>, own: &mut Vec<Job<'w>>) -> Result<(), Stopped> {
-        let place = if job.path.is_empty() { b"." } else { job.path.as_slice() };
-        let folder = match open_folder(root, place) {
+    fn folder(&mut self, root: &Root, job: Job<'w>, own: &mut Vec<Job<'w>>) -> Result<(), Stopped> {
+        let folder = match root.descend(&job.path) {
             Ok(folder) => folder,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return self.put(job, Outcome::Gone),
             Err(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG) => {
                 self.holder.skip(&job.path, 0, SkipReason::Unreadable);
-                return self.put(job, Outcome::Listed { stamp: Stamp::NEVER, entries: vec![] });
+                return self.put(job, Outcome::Listed { stamp: Fingerprint::NEVER, entries: vec![] });
             }
             Err(error) => return Err(self.failed("open", &job.path, error)),
         };
         let stat = rustix::fs::fstat(&folder).map_err(|error| self.failed("look at", &job.path, error))?;
         let stamp = Stamp::of(&stat);
         match job.record {
-            Some(record) if self.walk.belief == Belief::Everything && record.stamp == stamp => {
+            Some(record) if self.walk.belief == Belief::Everything && record.stamp == stamp.fingerprint() => {
                 self.check(&folder, job, record, own)
             }
-            _ => self.list(&folder, job, stamp, own),
+            _ => self.list(&folder, job, stamp.if_older_than(self.walk.moment), own),
         }
     }
 
@@ -241,12 +247,17 @@ impl<'w> Worker<'w> {
         let mut changes: Vec<(usize, Option<Entry>)> = Vec::new();
         for (position, entry) in record.entries().enumerate() {
             match entry.kind {
-                Kind::Folder | Kind::TrackedFolder => own.push(self.below(&job, &entry)),
+                Kind::Folder | Kind::TrackedFolder => {
+                    let below = self.below(&job, &entry);
+                    if !self.is_untouched(folder, entry.name, below.record) {
+                        own.push(below);
+                    }
+                }
                 Kind::IgnoredFolder => {}
                 _ => match self.recheck(folder, &job, &entry)? {
                     Recheck::Same => {}
                     Recheck::Now(now) => changes.push((position, now)),
-                    Recheck::Folder => return self.list(folder, job, Stamp::NEVER, own),
+                    Recheck::Folder => return self.list(folder, job, Fingerprint::NEVER, own),
                 },
             }
         }
@@ -263,9 +274,37 @@ impl<'w> Worker<'w> {
         )
     }
 
+    /// Says that a small folder without folders in it is as it was, looked at through the one above it: opening each
+    /// costs more than the longer names do. A no says nothing yet; the folder is then looked at by itself.
+    fn is_untouched(&mut self, above: &OwnedFd, name: &[u8], record: Option<Record<'w>>) -> bool {
+        let Some(record) = record.filter(|record| record.is_small()) else { return false };
+        // Another thread has nothing to do: what is left here is for both.
+        if self.queue.is_hungry() {
+            return false;
+        }
+        let stamp_of =
+            |path: &[u8]| look_at(above, path).ok().flatten().map(|stat| Stamp::of(&stat).fingerprint());
+        if stamp_of(name) != Some(record.stamp) {
+            return false;
+        }
+        self.path.clear();
+        self.path.extend_from_slice(name);
+        self.path.push(b'/');
+        record.entries().all(|entry| match entry.kind {
+            Kind::File | Kind::Executable | Kind::Link => {
+                self.path.truncate(name.len() + 1);
+                self.path.extend_from_slice(entry.name);
+                stamp_of(&self.path) == Some(entry.stamp)
+            }
+            Kind::IgnoredFile => !is_rule_file(entry.name),
+            Kind::IgnoredFolder => true,
+            _ => false,
+        })
+    }
+
     fn below(&self, job: &Job<'w>, entry: &Entry<&[u8]>) -> Job<'w> {
         let path = join(&job.path, entry.name);
-        let record = if entry.id == NO_ID && entry.stamp == Stamp::NEVER {
+        let record = if entry.id == NO_ID && entry.stamp == Fingerprint::NEVER {
             None
         } else {
             self.walk.state.folder(&path, Some(entry.id))
@@ -288,7 +327,7 @@ impl<'w> Worker<'w> {
             return Ok(Recheck::Now(None));
         };
         let stamp = Stamp::of(&stat);
-        if stamp == entry.stamp && entry.kind != Kind::Unheld {
+        if stamp.fingerprint() == entry.stamp && entry.kind != Kind::Unheld {
             return Ok(Recheck::Same);
         }
         let nature = Nature::of(&stat);
@@ -333,7 +372,7 @@ impl<'w> Worker<'w> {
         &mut self,
         folder: &OwnedFd,
         job: Job<'w>,
-        stamp: Stamp,
+        stamp: Fingerprint,
         own: &mut Vec<Job<'w>>,
     ) -> Result<(), Stopped> {
         let names = self.names(folder, &job)?;
@@ -358,7 +397,7 @@ impl<'w> Worker<'w> {
         if gone.into_iter().any(|entry| !entries.iter().any(|now| now.name == entry.name)) {
             self.note_rule_file(b".gitignore");
         }
-        self.put(job, Outcome::Listed { stamp: stamp.if_older_than(self.walk.moment), entries })
+        self.put(job, Outcome::Listed { stamp, entries })
     }
 
     fn names(&mut self, folder: &OwnedFd, job: &Job<'w>) -> Result<Vec<(Vec<u8>, FileType)>, Stopped> {
@@ -420,23 +459,28 @@ impl<'w> Worker<'w> {
         match kind {
             Kind::Folder | Kind::TrackedFolder => {
                 let was = known.filter(|known| known.kind == kind && self.walk.belief != Belief::Nothing);
-                let now =
-                    entry(kind, was.map_or(Stamp::NEVER, |was| was.stamp), was.map_or(NO_ID, |was| was.id));
+                let now = entry(
+                    kind,
+                    was.map_or(Fingerprint::NEVER, |was| was.stamp),
+                    was.map_or(NO_ID, |was| was.id),
+                );
                 let record = was.and_then(|was| self.walk.state.folder(&path, Some(was.id)));
                 own.push(Job { record, path, tracked_only: kind == Kind::TrackedFolder });
                 return Ok(Some(now));
             }
-            Kind::IgnoredFolder => return Ok(Some(entry(kind, Stamp::NEVER, NO_ID))),
-            Kind::IgnoredFile if !is_rule_file(&name) => return Ok(Some(entry(kind, Stamp::NEVER, NO_ID))),
+            Kind::IgnoredFolder => return Ok(Some(entry(kind, Fingerprint::NEVER, NO_ID))),
+            Kind::IgnoredFile if !is_rule_file(&name) => {
+                return Ok(Some(entry(kind, Fingerprint::NEVER, NO_ID)));
+            }
             Kind::Submodule => {
                 let place = self.walk.root.join(OsStr::from_bytes(&path));
                 let tracked = || self.walk.index.get().and_then(|index| index.submodule(&path));
                 let id = (self.walk.nested_head)(&place).or_else(tracked);
-                return Ok(id.map(|id| entry(kind, Stamp::NEVER, id)));
+                return Ok(id.map(|id| entry(kind, Fingerprint::NEVER, id)));
             }
             Kind::Nested => {
                 own.push(Job { record: None, path, tracked_only: false });
-                return Ok(Some(entry(Kind::Folder, Stamp::NEVER, NO_ID)));
+                return Ok(Some(entry(Kind::Folder, Fingerprint::NEVER, NO_ID)));
             }
             _ => {}
         }
@@ -446,13 +490,13 @@ impl<'w> Worker<'w> {
         let Some(stat) = stat else { return Ok(None) };
         let (stamp, nature) = (Stamp::of(&stat), Nature::of(&stat));
         if kind == Kind::IgnoredFile {
-            if known.is_none_or(|known| known.stamp != stamp) {
+            if known.is_none_or(|known| known.stamp != stamp.fingerprint()) {
                 self.note_rule_file(&name);
             }
             return Ok(Some(entry(kind, stamp.if_older_than(self.walk.moment), NO_ID)));
         }
         let believed = known.filter(|known| {
-            self.walk.belief != Belief::Nothing && known.stamp == stamp && known.kind.is_held()
+            self.walk.belief != Belief::Nothing && known.stamp == stamp.fingerprint() && known.kind.is_held()
         });
         if let Some(known) = believed {
             return Ok(Some(known.to_owned()));
@@ -503,7 +547,7 @@ impl<'w> Worker<'w> {
         Ok(match held.map_err(Stopped::Failed)? {
             Held::As { kind, stamp, id } => Some(Entry { kind, name: name.to_vec(), stamp, id }),
             Held::Not => {
-                Some(Entry { kind: Kind::Unheld, name: name.to_vec(), stamp: Stamp::NEVER, id: NO_ID })
+                Some(Entry { kind: Kind::Unheld, name: name.to_vec(), stamp: Fingerprint::NEVER, id: NO_ID })
             }
             Held::Gone => None,
         })
@@ -529,10 +573,4 @@ fn fits(kind: Kind, is_folder: bool) -> bool {
 
 fn is_rule_file(name: &[u8]) -> bool {
     name == b".gitignore" || name == b".gitattributes"
-}
-
-/// Opens a folder beneath another one; a link in its place, or on the way there, is not followed.
-fn open_folder(parent: impl AsFd, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(parent, path, flags, Mode::empty())
 }

@@ -1,0 +1,351 @@
+//! One attempt at a step that is a program.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::definition::{Command, Step};
+use super::record::{FILES, OUTPUT, RESULT, Record};
+use super::redact::{Redactor, Secrets};
+use super::runner::Runner;
+use super::watch::Progress;
+use super::{Error, Fingerprint, made_of};
+use crate::model::{ArtifactName, StepStatus};
+use crate::process::{self, Captured, Ended, Finished, Limits, Output, Program};
+use crate::project::{NewArtifact, Source};
+
+/// A result that is longer is refused: results are for values, files are for the rest.
+const LONGEST_RESULT: u64 = 64 << 20;
+
+/// An attempt to make.
+#[derive(Debug)]
+pub(super) struct Attempt<'f> {
+    pub(super) step: &'f Step,
+    /// The name in the history: of the step, or of an item of it.
+    pub(super) name: String,
+    pub(super) number: u32,
+    /// The same for every attempt at one doing of the step.
+    pub(super) key: String,
+    /// What it can see.
+    pub(super) document: Value,
+    pub(super) item: Option<Value>,
+    pub(super) consumed: Vec<(String, u32)>,
+    pub(super) wait: Duration,
+}
+
+/// How an attempt ended, ready to be kept.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) status: StepStatus,
+    pub(super) record: Record,
+    pub(super) result: Value,
+    pub(super) artifacts: Vec<NewArtifact>,
+    /// Another attempt would end the same way.
+    pub(super) hopeless: bool,
+}
+
+impl Done {
+    /// One that failed before it began.
+    pub(super) fn refused(error: impl Into<String>) -> Self {
+        let record = Record { error: Some(error.into()), ..Record::default() };
+        Self {
+            status: StepStatus::Failed,
+            record,
+            result: Value::Null,
+            artifacts: Vec::new(),
+            hopeless: true,
+        }
+    }
+}
+
+/// The files by which values go in and come out.
+struct Exchange {
+    input: PathBuf,
+    output: PathBuf,
+}
+
+impl Exchange {
+    fn open(folder: &Path, attempt: &Attempt<'_>) -> Result<Self, Error> {
+        let stem = attempt.name.replace('/', ".");
+        let exchange = Self {
+            input: folder.join(format!("{stem}.input.json")),
+            output: folder.join(format!("{stem}.output.json")),
+        };
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| Error::File { doing: "write", path, source }
+        };
+        let document = serde_json::to_vec(&attempt.document).expect("a document has string keys only");
+        fs::write(&exchange.input, document).map_err(failed(&exchange.input))?;
+        match fs::remove_file(&exchange.output) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&exchange.output)(error)),
+            _ => Ok(exchange),
+        }
+    }
+
+    /// Reads what the program handed on. Nothing is null.
+    fn result(&self) -> Result<Value, String> {
+        match fs::metadata(&self.output) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::Null),
+            Err(error) => return Err(format!("its result cannot be read: {error}")),
+            Ok(found) if found.len() > LONGEST_RESULT => {
+                return Err(format!("its result has {} bytes, more than {LONGEST_RESULT}", found.len()));
+            }
+            Ok(found) if found.len() == 0 => return Ok(Value::Null),
+            Ok(_) => {}
+        }
+        let bytes = fs::read(&self.output).map_err(|error| format!("its result cannot be read: {error}"))?;
+        serde_json::from_slice(&bytes).map_err(|error| format!("its result is not valid JSON: {error}"))
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.input);
+        let _ = fs::remove_file(&self.output);
+    }
+}
+
+/// What a program printed, without secrets, in the order in which it came.
+struct Printed<'s> {
+    redactors: [Redactor<'s>; 2],
+    kept: Captured,
+}
+
+impl<'s> Printed<'s> {
+    fn new(secrets: &'s Secrets, keep: usize) -> Self {
+        Self { redactors: [Redactor::new(secrets), Redactor::new(secrets)], kept: Captured::new(keep) }
+    }
+
+    fn push(&mut self, output: Output, bytes: &[u8]) -> Vec<u8> {
+        let told = self.redactors[usize::from(output == Output::Err)].push(bytes);
+        self.kept.push(&told);
+        told
+    }
+
+    fn finish(&mut self) -> [(Output, Vec<u8>); 2] {
+        let [out, err] = &mut self.redactors;
+        let rest = [(Output::Out, out.finish()), (Output::Err, err.finish())];
+        rest.iter().for_each(|(_, bytes)| self.kept.push(bytes));
+        rest
+    }
+}
+
+impl Runner<'_, '_> {
+    /// Makes an attempt at a program. It is not kept yet.
+    pub(super) fn run_program(&self, attempt: &Attempt<'_>, command: &Command) -> Result<Done, Error> {
+        let step = attempt.step;
+        let secrets = match self.secrets_of(step) {
+            Ok(secrets) => secrets,
+            Err(missing) => return Ok(Done::refused(missing)),
+        };
+        let root = &self.project.place().root;
+        let fingerprint = made_of::fingerprint(step, root, attempt.item.as_ref());
+        let exchange = Exchange::open(self.folder(), attempt)?;
+        let program = self.program(attempt, command, &secrets, &exchange);
+        let hidden = Secrets::new(secrets.iter().map(|(_, value)| value.as_encoded_bytes().to_vec()));
+        let mut printed = Printed::new(&hidden, self.drive.keep_output);
+        let begun = Instant::now();
+        let finished = self.follow(attempt, &program, &mut printed);
+        let mut record = self.record(attempt, begun.elapsed(), fingerprint);
+        let finished = match finished {
+            Ok(finished) => finished,
+            Err(error) => {
+                record.error = Some(hidden.redact_text(&super::run::said(&error)));
+                return Ok(Done { record, ..Done::refused("") });
+            }
+        };
+        record.printed = Some(printed.kept.total()).filter(|total| *total > 0);
+        let mut done = self.judge(attempt, &finished, record, &exchange, &hidden);
+        if done.status == StepStatus::Completed
+            && let Some(verify) = &step.verify
+        {
+            let program = self.program(attempt, verify, &secrets, &exchange);
+            let verified = self.follow(attempt, &program, &mut printed);
+            if let Some(error) = not_verified(verified, step.verify.as_ref()) {
+                (done.status, done.record.error) = (StepStatus::Failed, Some(hidden.redact_text(&error)));
+            }
+        }
+        let kept = printed.kept.bytes();
+        if !kept.is_empty() {
+            done.artifacts.push(artifact(OUTPUT, Source::Bytes(kept)));
+        }
+        Ok(done)
+    }
+
+    /// Asks the command that tells whether a step was done. An error is a no.
+    pub(super) fn is_verified(&self, attempt: &Attempt<'_>, verify: &Command) -> Result<bool, Error> {
+        let Ok(secrets) = self.secrets_of(attempt.step) else { return Ok(false) };
+        let exchange = Exchange::open(self.folder(), attempt)?;
+        let program = self.program(attempt, verify, &secrets, &exchange);
+        let hidden = Secrets::new(secrets.iter().map(|(_, value)| value.as_encoded_bytes().to_vec()));
+        let verified = self.follow(attempt, &program, &mut Printed::new(&hidden, 0));
+        Ok(verified.is_ok_and(|finished| finished.ended.is_success()))
+    }
+
+    /// What comes from outside and is stored nowhere.
+    fn secrets_of(&self, step: &Step) -> Result<Vec<(OsString, OsString)>, String> {
+        let find = |name: &String| match (self.drive.secrets)(name) {
+            Some(value) => Ok((name.into(), value)),
+            None => Err(format!("the secret `{name}` is not set in the environment")),
+        };
+        step.secrets.iter().map(find).collect()
+    }
+
+    fn program(
+        &self,
+        attempt: &Attempt<'_>,
+        command: &Command,
+        secrets: &[(OsString, OsString)],
+        exchange: &Exchange,
+    ) -> Program {
+        let mut program = match command {
+            Command::Shell(line) => Program::shell(line),
+            Command::Argv(argv) => Program::new(argv),
+        };
+        let root = &self.project.place().root;
+        program.folder = Some(attempt.step.cwd.as_ref().map_or_else(|| root.clone(), |cwd| root.join(cwd)));
+        let known = self.flow.steps.iter().flat_map(|step| &step.secrets);
+        // A secret goes to those who ask for it, not to their neighbours.
+        program.unset = known.filter(|name| !attempt.step.secrets.contains(name)).map(Into::into).collect();
+        program.set = attempt.step.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        program.set.extend_from_slice(secrets);
+        let own: [(&str, OsString); 7] = [
+            ("STAGEPOST_RUN", self.id.as_str().into()),
+            ("STAGEPOST_STEP", attempt.name.as_str().into()),
+            ("STAGEPOST_ATTEMPT", attempt.number.to_string().into()),
+            ("STAGEPOST_KEY", attempt.key.as_str().into()),
+            ("STAGEPOST_INPUT", exchange.input.as_os_str().to_owned()),
+            ("STAGEPOST_OUTPUT", exchange.output.as_os_str().to_owned()),
+            ("STAGEPOST_DRIVER", self.mark.as_str().into()),
+        ];
+        program.set.extend(own.map(|(name, value)| (name.into(), value)));
+        program
+    }
+
+    /// Runs a program to its end, and has it seen and kept what it prints.
+    fn follow(
+        &self,
+        attempt: &Attempt<'_>,
+        program: &Program,
+        printed: &mut Printed<'_>,
+    ) -> Result<Finished, process::Error> {
+        self.guard();
+        let limits = Limits { timeout: attempt.step.timeout, grace: self.drive.grace, keep: 0 };
+        let step = attempt.name.as_str();
+        let finished = process::run(
+            program,
+            &limits,
+            &self.stop,
+            // Without the line nothing is lost but the way to end it after a crash; the guard still knows the mark.
+            &mut |identity| drop(self.begun.process(step, identity)),
+            &mut |output, bytes| {
+                let bytes = &printed.push(output, bytes)[..];
+                self.drive.watch.saw(Progress::Printed { step, output, bytes });
+            },
+        );
+        for (output, bytes) in printed.finish() {
+            let bytes = &bytes[..];
+            if !bytes.is_empty() {
+                self.drive.watch.saw(Progress::Printed { step, output, bytes });
+            }
+        }
+        finished
+    }
+
+    fn record(&self, attempt: &Attempt<'_>, took: Duration, fingerprint: Fingerprint) -> Record {
+        Record {
+            took_us: took.as_micros().try_into().unwrap_or(u64::MAX),
+            consumed: attempt.consumed.iter().cloned().collect(),
+            fingerprint: Some(fingerprint),
+            ..Record::default()
+        }
+    }
+
+    /// Decides how an attempt ended, and takes in what it left.
+    fn judge(
+        &self,
+        attempt: &Attempt<'_>,
+        finished: &Finished,
+        mut record: Record,
+        exchange: &Exchange,
+        hidden: &Secrets,
+    ) -> Done {
+        match finished.ended {
+            Ended::Exit(code) => record.exit = Some(code),
+            Ended::Signal(signal) => record.signal = Some(signal),
+            Ended::TimedOut => record.timed_out = true,
+            _ => {}
+        }
+        if finished.left_behind {
+            record.notes.push("it left processes behind, which were ended".to_owned());
+        }
+        let mut done = Done {
+            status: StepStatus::Failed,
+            record,
+            result: Value::Null,
+            artifacts: Vec::new(),
+            hopeless: false,
+        };
+        if finished.ended == Ended::Cancelled {
+            done.status = StepStatus::Cancelled;
+            return done;
+        }
+        if !finished.ended.is_success() {
+            done.record.error = Some(match (finished.ended, attempt.step.timeout) {
+                (Ended::TimedOut, Some(limit)) => format!("it took longer than {limit:?}"),
+                (ended, _) => ended.to_string(),
+            });
+            return done;
+        }
+        let taken = exchange
+            .result()
+            .and_then(|result| Ok((hidden.redact_value(result), self.outputs(attempt.step, hidden)?)));
+        match taken {
+            Ok((result, artifacts)) => {
+                if !result.is_null() {
+                    let json = serde_json::to_vec(&result).expect("a value has string keys only");
+                    done.artifacts.push(artifact(RESULT, Source::Json(json)));
+                }
+                done.artifacts.extend(artifacts);
+                (done.status, done.result) = (StepStatus::Completed, result);
+            }
+            Err(error) => done.record.error = Some(hidden.redact_text(&error)),
+        }
+        done
+    }
+
+    /// Takes in the files that a step leaves. One with a secret in it is not taken: it would be stored for good.
+    fn outputs(&self, step: &Step, hidden: &Secrets) -> Result<Vec<NewArtifact>, String> {
+        let take = |output: &super::definition::Output| {
+            let path = made_of::find_output(&self.project.place().root, &output.path)?;
+            if !step.secrets.is_empty() {
+                let bytes = fs::read(&path).map_err(|error| format!("its output cannot be read: {error}"))?;
+                if hidden.are_in(&bytes) {
+                    return Err(format!("its output `{}` holds a secret", output.path.escape_debug()));
+                }
+            }
+            let name =
+                ArtifactName::new(format!("{FILES}{}", output.name)).map_err(|error| error.to_string())?;
+            Ok(NewArtifact { name, source: Source::File(path) })
+        };
+        step.outputs.iter().map(take).collect()
+    }
+}
+
+pub(super) fn artifact(name: &str, source: Source) -> NewArtifact {
+    NewArtifact { name: ArtifactName::new(name).expect("a name of ours is a name"), source }
+}
+
+fn not_verified(verified: Result<Finished, process::Error>, command: Option<&Command>) -> Option<String> {
+    let shown = command.map(ToString::to_string).unwrap_or_default();
+    match verified {
+        Ok(finished) if finished.ended.is_success() => None,
+        Ok(finished) => Some(format!("`{}` says it was not done: {}", shown.escape_debug(), finished.ended)),
+        Err(error) => Some(super::run::said(&error)),
+    }
+}

@@ -1,0 +1,308 @@
+//! The flow runs of a project: started, gone on with, forked, cancelled.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::attempts::{self, Attempts, Begun};
+use super::definition::{Flow, Invalid};
+use super::happened::{Accepted, Definition, End, Happened};
+use super::hold::{self, Hold};
+use super::resume::{self, Resume};
+use super::reuse::Plan;
+use super::runner::{Drive, Outcome, Runner, mark, marked_variable};
+use super::schedule::Known;
+use super::state::{RunState, StepState};
+use super::watch::Progress;
+use super::{Error, prune};
+use crate::model::{Run as RunRecord, RunId, RunKind};
+use crate::process::{self, Cancel};
+use crate::project::Project;
+use crate::store::{Batch, Expect, NewEntry};
+
+/// The flow runs of a project.
+#[derive(Debug, Clone, Copy)]
+pub struct Flows<'p> {
+    pub(super) project: &'p Project,
+}
+
+/// A flow to run, with the text that it was read from.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The flow.
+    pub flow: Flow,
+    /// As it was written.
+    pub definition: Definition,
+}
+
+impl Source {
+    /// Reads a flow from its text.
+    pub fn read(text: &str, path: Option<String>) -> Result<Self, Invalid> {
+        let flow = Flow::read(text)?;
+        let definition = Definition { name: flow.name.clone(), text: text.to_owned(), path };
+        Ok(Self { flow, definition })
+    }
+}
+
+impl<'p> Flows<'p> {
+    /// The flow runs of `project`.
+    pub fn of(project: &'p Project) -> Self {
+        Self { project }
+    }
+
+    /// Makes a name for a new run of a flow: its name, and something that was never used.
+    pub fn new_id(&self, flow: &Flow) -> Result<RunId, Error> {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+        let name: String = flow.name.chars().map(plain).take(64).collect();
+        let name = name.trim_matches('-');
+        let name = if name.is_empty() { "flow" } else { name };
+        loop {
+            let digits = self.project.new_id().as_uuid().simple().to_string();
+            let id = RunId::new(format!("{name}-{}", &digits[digits.len() - 8..]))?;
+            if self.project.store().run(&id)?.is_none() {
+                return Ok(id);
+            }
+        }
+    }
+
+    /// Starts a run, which must be new, and drives it until it ends, waits or is stopped.
+    pub fn start(
+        &self,
+        id: &RunId,
+        source: Source,
+        input: Option<Value>,
+        drive: Drive<'_>,
+    ) -> Result<Outcome, Error> {
+        if self.project.store().run(id)?.is_some() {
+            return Err(Error::Exists { run: id.clone() });
+        }
+        let hold = Hold::take(self.project, id)?;
+        let Source { flow, definition } = source;
+        let input = flow.input_with(input);
+        let now = self.project.context().clock.now();
+        let run =
+            RunRecord { description: flow.name.clone(), ..RunRecord::new(id.clone(), RunKind::Flow, now) };
+        let began = Happened::Began {
+            definition: Some(definition),
+            input: Some(input.clone()),
+            who: self.project.context().who.clone(),
+        };
+        let entries = vec![NewEntry::Run(run), NewEntry::Event(began.event(id, now))];
+        let expect = vec![Expect::NewRun(id.clone())];
+        self.project.store().write(Batch { entries, expect, ..Batch::default() })?;
+        self.runner(id, hold, flow, drive)?.drive(input, HashMap::new())
+    }
+
+    fn runner<'d>(
+        &self,
+        id: &RunId,
+        hold: Hold,
+        flow: Flow,
+        drive: Drive<'d>,
+    ) -> Result<Runner<'p, 'd>, Error> {
+        let folder = hold.folder().to_owned();
+        let failed = |source| Error::File { doing: "write to", path: folder.clone(), source };
+        Ok(Runner {
+            project: self.project,
+            id: id.clone(),
+            flow,
+            stop: Cancel::new().map_err(failed)?,
+            begun: Attempts::open(hold.folder()).map_err(failed)?,
+            mark: mark(self.project, id),
+            drive,
+            hold,
+            guard: OnceLock::new(),
+            before: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// Says what going on with a run would do with each step, and does nothing.
+    pub fn plan(&self, id: &RunId, resume: &Resume) -> Result<Plan, Error> {
+        let begun = attempts::read(&hold::folder(self.project, id));
+        Ok(resume::prepare(self.project, id, resume, &begun)?.plan)
+    }
+
+    /// Goes on with a run after its last completed step.
+    pub fn resume(&self, id: &RunId, resume: Resume, drive: Drive<'_>) -> Result<Outcome, Error> {
+        super::history::flow_run(self.project, id)?;
+        let hold = Hold::take(self.project, id)?;
+        let begun = attempts::read(hold.folder());
+        self.end_left_over(id, &begun, &drive)?;
+        let prepared = resume::prepare(self.project, id, &resume, &begun)?;
+        prepared.check(&resume)?;
+        prepared.put_back(self.project)?;
+        let input = prepared.state.input.clone();
+        let mut known = prepared.known(self.project, &begun)?;
+        let only = resume.again.as_ref().filter(|again| again.only).map(|again| again.step.clone());
+        self.write_down(id, prepared.happened)?;
+        let runner = self.runner(id, hold, prepared.flow, drive)?;
+        for (name, attempt) in prepared.cut_off {
+            runner.settle(&name, attempt, &resume, &mut known, &input)?;
+        }
+        let outcome = runner.drive(input, known)?;
+        if let Some(step) = only.filter(|_| outcome == Outcome::Completed) {
+            self.accept(id, &step)?;
+        }
+        Ok(outcome)
+    }
+
+    fn write_down(&self, id: &RunId, happened: Vec<Happened>) -> Result<(), Error> {
+        let now = self.project.context().clock.now();
+        let entries = happened.iter().map(|one| NewEntry::Event(one.event(id, now))).collect();
+        self.project.store().write(Batch { entries, ..Batch::default() })?;
+        Ok(())
+    }
+
+    /// Has the results that were made from an earlier attempt of `step` hold all the same.
+    fn accept(&self, id: &RunId, step: &str) -> Result<(), Error> {
+        let state = RunState::load(self.project, id)?;
+        let attempt = |name: &str| state.step(name)?.current().map(|one| one.attempt);
+        let made_from =
+            |other: &&StepState| other.current().is_some_and(|one| one.record.consumed.contains_key(step));
+        let mut steps = BTreeMap::new();
+        for other in state.steps.iter().filter(made_from) {
+            let Some(current) = other.current() else { continue };
+            let before = other.accepted.clone().map(|accepted| accepted.consumed);
+            let mut consumed = before.unwrap_or_else(|| current.record.consumed.clone());
+            consumed.extend(attempt(step).map(|attempt| (step.to_owned(), attempt)));
+            let fingerprint = other.accepted.clone().and_then(|accepted| accepted.fingerprint);
+            steps.insert(other.step.clone(), Accepted { fingerprint, consumed });
+        }
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.write_down(id, vec![Happened::Accepted { steps }])
+    }
+
+    /// Ends what is left of an earlier drive: nothing of it may run beside us.
+    fn end_left_over(&self, id: &RunId, begun: &Begun, drive: &Drive<'_>) -> Result<(), Error> {
+        let count = end_left_over(begun, &marked_variable(&mark(self.project, id)), drive.grace)?;
+        if count > 0 {
+            drive.watch.saw(Progress::EndedLeftOver { count });
+        }
+        Ok(())
+    }
+
+    /// Gives a run up: whoever drives it is asked to stop, and it cannot be resumed.
+    pub fn cancel(&self, id: &RunId, why: &str) -> Result<(), Error> {
+        super::history::flow_run(self.project, id)?;
+        if let Some(driver) = hold::driver(self.project, id) {
+            process::ask_to_stop(&driver);
+        }
+        let hold = self.hold_soon(id)?;
+        let state = RunState::load(self.project, id)?;
+        if let Some(status) = state.end {
+            return Err(Error::Over { run: id.clone(), status });
+        }
+        let grace = Duration::from_secs(5);
+        end_left_over(&attempts::read(hold.folder()), &marked_variable(&mark(self.project, id)), grace)?;
+        let why = Some(why.to_owned()).filter(|why| !why.is_empty());
+        prune::end(self.project, id, End::Cancelled, why, None)?;
+        hold.tidy();
+        Ok(())
+    }
+
+    /// Waits for whoever was asked to stop.
+    fn hold_soon(&self, id: &RunId) -> Result<Hold, Error> {
+        const PATIENCE: Duration = Duration::from_secs(20);
+        let begun = std::time::Instant::now();
+        loop {
+            match Hold::take(self.project, id) {
+                Err(Error::Held { .. }) if begun.elapsed() < PATIENCE => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Makes a new run that shares the past of another up to a step, and does nothing yet: resume it.
+    pub fn fork(&self, id: &RunId, from: &str, new: &RunId) -> Result<RunRecord, Error> {
+        let state = RunState::load(self.project, id)?;
+        if self.project.store().run(new)?.is_some() {
+            return Err(Error::Exists { run: new.clone() });
+        }
+        let source = resume::source_of(&state)?;
+        let kept = resume::up_to(&source.flow, from)?;
+        let later: Vec<String> = state
+            .steps
+            .iter()
+            .filter(|step| step.current().is_some() && !kept.contains(&owner(&step.step).to_owned()))
+            .map(|step| step.step.clone())
+            .collect();
+        resume::check_there(&source.flow, &state, &kept)?;
+        let last = kept
+            .iter()
+            .filter_map(|step| state.step(step)?.current())
+            .max_by_key(|attempt| (attempt.at, attempt.seq))
+            .expect("a step that is kept has a result");
+        let now = self.project.context().clock.now();
+        let run = RunRecord {
+            description: source.flow.name.clone(),
+            forked_from: Some(last.checkpoint),
+            ..RunRecord::new(new.clone(), RunKind::Flow, now)
+        };
+        let who = self.project.context().who.clone();
+        let began = Happened::Began { definition: Some(source.definition), input: Some(state.input), who };
+        let mut entries = vec![NewEntry::Run(run.clone()), NewEntry::Event(began.event(new, now))];
+        // What ran side by side with the last step, and is not part of what is kept.
+        let voided =
+            Happened::Voided { steps: later, why: format!("forked from `{id}` after step `{from}`") };
+        entries.push(NewEntry::Event(voided.event(new, now)));
+        let expect = vec![Expect::NewRun(new.clone())];
+        self.project.store().write(Batch { entries, expect, ..Batch::default() })?;
+        Ok(run)
+    }
+
+    /// Finds the run that a person means: by its name or the start of it, or `@` for the newest.
+    pub fn resolve(&self, name: &str) -> Result<RunId, Error> {
+        let flows = self.project.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow);
+        let ids: Vec<RunId> = flows.map(|run| run.id).collect();
+        if name == "@" {
+            return ids.into_iter().next_back().ok_or_else(|| Error::NoSuchRun { name: name.to_owned() });
+        }
+        if let Some(id) = ids.iter().find(|id| id.as_str() == name) {
+            return Ok(id.clone());
+        }
+        if let Some(run) =
+            RunId::new(name).ok().map(|id| self.project.store().run(&id)).transpose()?.flatten()
+        {
+            return Err(Error::NotAFlow { run: run.id, kind: run.kind });
+        }
+        let mut found: Vec<RunId> = ids.into_iter().filter(|id| id.as_str().starts_with(name)).collect();
+        match found.len() {
+            1 if !name.is_empty() => Ok(found.remove(0)),
+            0 => Err(Error::NoSuchRun { name: name.to_owned() }),
+            _ => Err(Error::Ambiguous { name: name.to_owned(), candidates: found }),
+        }
+    }
+}
+
+/// Ends the groups and the processes that an earlier drive left, and says how many there were.
+fn end_left_over(begun: &Begun, mark: &str, grace: Duration) -> Result<usize, Error> {
+    let failed = |source| Error::LeftOver { source };
+    let mut count = 0;
+    for (_, process) in begun.processes.iter().filter(|(_, process)| process.group_may_live()) {
+        count += usize::from(process::end_group(process.pid, grace).map_err(failed)?);
+    }
+    if !begun.processes.is_empty() {
+        count += process::end_marked(mark, grace).map_err(failed)?;
+    }
+    Ok(count)
+}
+
+/// The step that an item belongs to.
+pub(super) fn owner(name: &str) -> &str {
+    name.split('/').next().unwrap_or(name)
+}
+
+/// What is known of a step from its history and from what was begun.
+pub(super) fn known_of(step: Option<&StepState>, begun: u32) -> Known {
+    Known {
+        attempt: step.and_then(StepState::last).map_or(0, |attempt| attempt.attempt).max(begun),
+        failures: step.map_or(0, |step| step.failures),
+        generation: step.map_or(0, |step| step.generation),
+        result: None,
+        made_for: None,
+    }
+}

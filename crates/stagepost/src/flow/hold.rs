@@ -1,0 +1,102 @@
+//! Who drives a run: a kernel lock that dies with its holder.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+
+use super::{Error, attempts};
+use crate::lock::wait_for;
+use crate::model::RunId;
+use crate::process::Identity;
+use crate::project::Project;
+
+/// Somebody who only looks holds the lock for a moment; who wants to drive waits that long.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// The right to drive a run, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Hold {
+    folder: PathBuf,
+    _lock: File,
+}
+
+/// Where a run keeps what only matters while it is driven.
+pub(super) fn folder(project: &Project, run: &RunId) -> PathBuf {
+    project.place().store.join("flow").join(run.as_str())
+}
+
+fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::File { doing, path: path.to_owned(), source }
+}
+
+impl Hold {
+    /// Takes the right to drive a run, or says who has it.
+    pub(super) fn take(project: &Project, run: &RunId) -> Result<Self, Error> {
+        let folder = folder(project, run);
+        loop {
+            let mut builder = fs::DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(&folder).map_err(failed("make", &folder))?;
+            let path = folder.join("lock");
+            let mut options = OpenOptions::new();
+            options.create(true).truncate(false).write(true).mode(0o600);
+            let file = match options.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(failed("open", &path))?,
+            };
+            let exclusive = FlockOperation::NonBlockingLockExclusive;
+            if !wait_for(&file, exclusive, LOOK).map_err(failed("lock", &path))? {
+                return Err(Error::Held { run: run.clone(), holder: holder(&folder) });
+            }
+            // Who held it before may have tidied the file away between our opening and our locking it.
+            if is_at(&file, &path) {
+                return Ok(Self { folder, _lock: file });
+            }
+        }
+    }
+
+    /// Where the run keeps what only matters while it is driven.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Tidies away what only matters while the run is driven: it is over.
+    pub(super) fn tidy(self) {
+        // What is left is in nobody's way; cleaning up finds it.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), fs::metadata(path)) {
+        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+/// Says whether somebody drives a run now.
+pub fn is_driven(project: &Project, run: &RunId) -> bool {
+    let Ok(file) = File::open(folder(project, run).join("lock")) else { return false };
+    !matches!(wait_for(&file, FlockOperation::NonBlockingLockShared, Duration::ZERO), Ok(true))
+}
+
+/// Finds the process that drives a run now.
+pub fn driver(project: &Project, run: &RunId) -> Option<Identity> {
+    is_driven(project, run).then(|| attempts::read(&folder(project, run)).driver).flatten()
+}
+
+/// Lists the newest attempt of each step that is known to have begun. Those that ended are among them.
+pub fn begun(project: &Project, run: &RunId) -> HashMap<String, u32> {
+    attempts::read(&folder(project, run)).attempts
+}
+
+fn holder(folder: &Path) -> String {
+    match attempts::read(folder).driver {
+        Some(driver) => format!("process {}", driver.pid),
+        None => "another process".to_owned(),
+    }
+}

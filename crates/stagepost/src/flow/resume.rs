@@ -1,0 +1,457 @@
+//! Preparing to go on: what holds is checked, what does not is given up.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::attempts::Begun;
+use super::definition::{Action as Does, Effects, Flow, StepResult};
+use super::flows::{Source, known_of, owner};
+use super::happened::Happened;
+use super::history::{History, Moment};
+use super::record::{FILES, RESULT};
+use super::reuse::{Now, Plan, Verdict};
+use super::runner::Runner;
+use super::schedule::{Known, and_dependents};
+use super::state::{Attempt, RunState, Status, StepState};
+use super::{Error, attempt, hold, made_of};
+use crate::gate::{GateId, Gates};
+use crate::model::{Artifact, RunId, StepStatus};
+use crate::project::Project;
+use crate::store::Found;
+
+/// How to go on with a run.
+#[derive(Debug, Clone, Default)]
+pub struct Resume {
+    /// The flow as it is now; without it, as it was captured.
+    pub source: Option<Source>,
+    /// Whether steps whose definition changed are done again, with all that depends on them; otherwise that is refused.
+    pub accept_changes: bool,
+    /// Go on after this step (its id or number), and give up what was done after it.
+    pub after: Option<String>,
+    /// Do a step again.
+    pub again: Option<Again>,
+    /// What became of steps that may be done once only and were cut off.
+    pub decided: Vec<(String, Decided)>,
+}
+
+/// A step to do again.
+#[derive(Debug, Clone)]
+pub struct Again {
+    /// The step.
+    pub step: String,
+    /// Whether what depends on it stays as it is.
+    pub only: bool,
+}
+
+/// What a person says of a step that was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decided {
+    /// It was not done: do it.
+    Redo,
+    /// It was done.
+    Done,
+}
+
+/// What there is to know before going on.
+pub(super) struct Prepared {
+    pub(super) flow: Flow,
+    pub(super) state: RunState,
+    pub(super) plan: Plan,
+    /// What is written down before anything is done.
+    pub(super) happened: Vec<Happened>,
+    /// Steps that may be done once only and were cut off, with the attempt.
+    pub(super) cut_off: Vec<(String, u32)>,
+    missing: Vec<(PathBuf, Attempt, Artifact)>,
+    ended: Option<Status>,
+}
+
+/// The flow that a run follows, as it was captured.
+pub(super) fn source_of(state: &RunState) -> Result<Source, Error> {
+    let run = || state.run.id.clone();
+    let definition = state.definition.clone().ok_or_else(|| Error::InCode { run: run() })?;
+    let read = Source::read(&definition.text, definition.path.clone());
+    read.map_err(|source| Error::Definition { run: run(), source: Box::new(source) })
+}
+
+/// The steps up to one, in the order in which they are done.
+pub(super) fn up_to(flow: &Flow, name: &str) -> Result<Vec<String>, Error> {
+    let by_number = name.parse::<usize>().ok().filter(|number| *number > 0);
+    let order: Vec<String> = match by_number {
+        Some(_) => flow.steps.iter().map(|step| step.id.to_string()).collect(),
+        None => flow.order().iter().map(|step| step.id.to_string()).collect(),
+    };
+    let at = order.iter().position(|id| id == name);
+    let at = at.or(by_number.map(|number| number - 1)).filter(|at| *at < order.len());
+    let at = at.ok_or_else(|| Error::NoStep { step: name.to_owned(), known: order.clone() })?;
+    Ok(order[..=at].to_vec())
+}
+
+/// Checks that all of `kept` was done, and that there are results of those that the later steps need.
+pub(super) fn check_there(flow: &Flow, state: &RunState, kept: &[String]) -> Result<(), Error> {
+    let current = |step: &str| state.step(step).and_then(StepState::current);
+    let later = flow.steps.iter().filter(|step| !kept.iter().any(|one| one == step.id.as_str()));
+    let needed: BTreeSet<&str> = later.flat_map(|step| &step.needs).map(|need| need.as_str()).collect();
+    let missing = |step: &str| current(step).is_none_or(|attempt| attempt.pruned && needed.contains(step));
+    let Some(step) = kept.iter().find(|step| missing(step)) else { return Ok(()) };
+    let there = |one: &&StepState| one.current().is_some_and(|attempt| !attempt.pruned);
+    let known = state.steps.iter().filter(there).map(|one| one.step.clone()).collect();
+    Err(Error::NoResult { run: state.run.id.clone(), step: step.clone(), known })
+}
+
+/// Finds out what holds and what would be done. Nothing is changed.
+pub(super) fn prepare(
+    project: &Project,
+    id: &RunId,
+    resume: &Resume,
+    begun: &Begun,
+) -> Result<Prepared, Error> {
+    let mut history = load_sound(project, id)?;
+    let state = RunState::of(&history, hold::is_driven(project, id));
+    let captured = source_of(&state)?;
+    let Source { flow, definition } = resume.source.clone().unwrap_or_else(|| captured.clone());
+    let changed = Some(definition).filter(|definition| definition.text != captured.definition.text);
+    let who = project.context().who.clone();
+    let mut happened = vec![Happened::Began { definition: changed, input: None, who }];
+    happened.extend(asked_for(&flow, &state, resume)?);
+    let (ended, now) = (state.end, project.context().clock.now());
+    for one in &happened {
+        history.moments.push(Moment::Happened { position: u64::MAX, at: now, happened: one.clone() });
+    }
+    let mut state = RunState::of(&history, true);
+    let (mut known_now, missing) = look(project, &flow, &state)?;
+    known_now.begun = begun.attempts.clone();
+    let plan = Plan::of(&flow, &state, &known_now);
+    let only = resume.again.as_ref().filter(|again| again.only).map(|again| again.step.as_str());
+    let plan = only.map_or(plan.clone(), |step| spare_dependents(plan, &state, step));
+    let given_up = given_up(&flow, &state, &plan);
+    if !given_up.is_empty() {
+        let voided = Happened::Voided { steps: given_up, why: "what they were made from changed".to_owned() };
+        history.moments.push(Moment::Happened { position: u64::MAX, at: now, happened: voided.clone() });
+        happened.push(voided);
+        state = RunState::of(&history, true);
+    }
+    let cut_off = cut_off(&flow, &state, &plan);
+    Ok(Prepared { flow, state, plan, happened, cut_off, missing, ended })
+}
+
+/// What someone asks to be given up.
+fn asked_for(flow: &Flow, state: &RunState, resume: &Resume) -> Result<Vec<Happened>, Error> {
+    let of = |steps: &BTreeSet<String>| -> Vec<String> {
+        let gone = |step: &&StepState| step.current().is_some() && steps.contains(owner(&step.step));
+        state.steps.iter().filter(gone).map(|step| step.step.clone()).collect()
+    };
+    let mut happened = Vec::new();
+    if let Some(after) = &resume.after {
+        let kept = up_to(flow, after)?;
+        check_there(flow, state, &kept)?;
+        let all = flow.steps.iter().map(|step| step.id.to_string());
+        let steps = of(&all.filter(|step| !kept.contains(step)).collect());
+        happened.push(Happened::Voided { steps, why: format!("resumed after step `{after}`") });
+    }
+    if let Some(again) = &resume.again {
+        let known = || flow.steps.iter().map(|step| step.id.to_string()).collect();
+        let missing = || Error::NoStep { step: again.step.clone(), known: known() };
+        let number = flow.number(&again.step).ok_or_else(missing)?;
+        let all = if again.only { BTreeSet::from([number - 1]) } else { and_dependents(flow, &[number - 1]) };
+        let steps = of(&all.into_iter().map(|step| flow.steps[step].id.to_string()).collect());
+        happened.push(Happened::Voided { steps, why: format!("step `{}` is to be done again", again.step) });
+    }
+    Ok(happened)
+}
+
+/// Leaves alone what would only be done again because of one step.
+fn spare_dependents(mut plan: Plan, state: &RunState, step: &str) -> Plan {
+    let mut spared = BTreeSet::from([step.to_owned()]);
+    for planned in &mut plan.steps {
+        let Verdict::Downstream { of } = &planned.verdict else { continue };
+        let current = state.step(&planned.step).and_then(StepState::current);
+        if let Some(current) = current.filter(|_| spared.contains(of)) {
+            spared.insert(planned.step.clone());
+            planned.verdict = Verdict::Reuse { attempt: current.attempt };
+        }
+    }
+    plan
+}
+
+/// Results that are there and do not hold, with those of their items.
+fn given_up(flow: &Flow, state: &RunState, plan: &Plan) -> Vec<String> {
+    let remade = |step: &str| match plan.step(step) {
+        Some(verdict) => matches!(
+            verdict,
+            Verdict::Changed { .. } | Verdict::Downstream { .. } | Verdict::Reopened | Verdict::Pruned
+        ),
+        None => false,
+    };
+    let gone = |step: &&StepState| {
+        step.current().is_some() && flow.step(owner(&step.step)).is_some() && remade(owner(&step.step))
+    };
+    state.steps.iter().filter(gone).map(|step| step.step.clone()).collect()
+}
+
+/// Steps that may be done once only and were stopped in the middle.
+fn cut_off(flow: &Flow, state: &RunState, plan: &Plan) -> Vec<(String, u32)> {
+    let once = flow.steps.iter().filter(|step| step.effects == Effects::Once);
+    let in_the_middle = |step: &str| match plan.step(step) {
+        Some(Verdict::Interrupted { attempt }) => Some(*attempt),
+        Some(Verdict::Failed { attempt }) => {
+            let last = state.step(step)?.last()?;
+            (last.record.timed_out || last.record.signal.is_some()).then_some(*attempt)
+        }
+        _ => None,
+    };
+    once.filter_map(|step| Some((step.id.to_string(), in_the_middle(step.id.as_str())?))).collect()
+}
+
+/// Looks at what is there now: definitions, files, gates. Also returns files that steps left and that are gone.
+#[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+fn look(
+    project: &Project,
+    flow: &Flow,
+    state: &RunState,
+) -> Result<(Now, Vec<(PathBuf, Attempt, Artifact)>), Error> {
+    let root = &project.place().root;
+    let mut now = Now::default();
+    let mut newest: HashMap<&str, (&str, &Attempt)> = HashMap::new();
+    for step in flow.order() {
+        let id = step.id.as_str();
+        now.fingerprints.insert(id.to_owned(), made_of::fingerprint(step, root, None));
+        let Some(current) = state.step(id).and_then(StepState::current) else { continue };
+        if matches!(step.action, Does::Ask(_)) && is_reopened(project, current)? {
+            now.reopened.push(id.to_owned());
+        }
+        for output in &step.outputs {
+            let later = newest.get(output.path.as_str()).is_none_or(|(_, other)| other.seq < current.seq);
+            if later {
+                newest.insert(&output.path, (id, current));
+            }
+        }
+    }
+    let mut missing = Vec::new();
+    for (path, (id, attempt)) in newest {
+        let step = flow.step(id).expect("it was found above");
+        let name = step.outputs.iter().find(|output| output.path == path).map(|output| &output.name);
+        let kept = name.and_then(|name| attempt.artifact(&format!("{FILES}{name}")));
+        let Some(kept) = kept else { continue };
+        match made_of::hash_of(&root.join(path)) {
+            Ok(hash) if hash == kept.blob.hash => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                missing.push((root.join(path), attempt.clone(), kept.clone()));
+            }
+            _ => now.files.entry(id.to_owned()).or_default().push(made_of::file_part(path)),
+        }
+    }
+    Ok((now, missing))
+}
+
+/// Says whether the answer that a step went on with holds no more.
+fn is_reopened(project: &Project, attempt: &Attempt) -> Result<bool, Error> {
+    let Some(gate) = attempt.record.gate.as_deref().and_then(|gate| GateId::new(gate).ok()) else {
+        return Ok(false);
+    };
+    let answered = load_result(project, attempt)?;
+    match Gates::of(project).get(&gate) {
+        Ok(gate) => {
+            Ok(gate.checkpoint().map(|id| Value::from(id.to_string())).as_ref() != answered.get("checkpoint"))
+        }
+        Err(crate::gate::Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads the result of an attempt; nothing is null.
+fn load_result(project: &Project, attempt: &Attempt) -> Result<Value, Error> {
+    let Some(result) = attempt.artifact(RESULT) else { return Ok(Value::Null) };
+    let damaged = |what: String| Error::Damaged { run: attempt.run.clone(), what, newest: None };
+    let bytes = project.store().load(&result.blob).map_err(|error| match error.is_damage() {
+        true => damaged(format!("checkpoint {}: {error}", attempt.checkpoint)),
+        false => error.into(),
+    })?;
+    serde_json::from_slice(&bytes)
+        .map_err(|_| damaged(format!("checkpoint {}: its result is no JSON", attempt.checkpoint)))
+}
+
+/// Reads the history of a run. If some of it is damaged, says what, and which checkpoint before it is sound.
+fn load_sound(project: &Project, id: &RunId) -> Result<History, Error> {
+    match History::load(project, id) {
+        Err(Error::Project(crate::project::Error::Store(error))) if error.is_damage() => {
+            let newest = newest_sound(project, id);
+            Err(Error::Damaged { run: id.clone(), what: error.to_string(), newest })
+        }
+        other => other,
+    }
+}
+
+/// The newest checkpoint of a run up to which everything can be read.
+fn newest_sound(project: &Project, id: &RunId) -> Option<String> {
+    let mut newest = None;
+    for seq in 1.. {
+        match project.store().at(id, seq) {
+            Ok(Some(Found::Live(checkpoint))) => {
+                let sound =
+                    checkpoint.content.artifacts.iter().all(|one| project.store().load(&one.blob).is_ok());
+                if !sound {
+                    break;
+                }
+                newest = Some(format!("{id}/{seq} ({})", checkpoint.content.kind));
+            }
+            Ok(Some(Found::Pruned(_))) => {}
+            _ => break,
+        }
+    }
+    newest
+}
+
+impl Prepared {
+    /// Refuses what must not be gone on with.
+    pub(super) fn check(&self, resume: &Resume) -> Result<(), Error> {
+        let run = self.state.run.id.clone();
+        let asked = resume.after.is_some() || resume.again.is_some();
+        match self.ended {
+            Some(Status::Completed) if !asked && self.plan.is_done() => {
+                return Err(Error::Over { run, status: Status::Completed });
+            }
+            Some(Status::Cancelled) => return Err(Error::Over { run, status: Status::Cancelled }),
+            _ => {}
+        }
+        let redefined = self.plan.redefined();
+        if !redefined.is_empty() && !resume.accept_changes {
+            return Err(Error::Redefined { run, steps: redefined });
+        }
+        Ok(())
+    }
+
+    /// Puts back files that steps left and that are gone.
+    pub(super) fn put_back(&self, project: &Project) -> Result<(), Error> {
+        let reused = |attempt: &Attempt| {
+            let of = self
+                .state
+                .steps
+                .iter()
+                .find(|step| step.current().is_some_and(|one| one.checkpoint == attempt.checkpoint));
+            of.is_some_and(|step| self.plan.step(&step.step).is_some_and(Verdict::is_reuse))
+        };
+        for (path, attempt, kept) in self.missing.iter().filter(|(_, attempt, _)| reused(attempt)) {
+            let failed = |source| Error::File { doing: "put back", path: path.clone(), source };
+            let bytes = project.store().load(&kept.blob).map_err(|error| Error::Damaged {
+                run: attempt.run.clone(),
+                what: format!("checkpoint {}: {error}", attempt.checkpoint),
+                newest: None,
+            })?;
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder).map_err(failed)?;
+            }
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
+            file.write_all(&bytes).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// What the schedule begins with. Everything that is reused is read, and so checked.
+    pub(super) fn known(&self, project: &Project, begun: &Begun) -> Result<HashMap<String, Known>, Error> {
+        let mut known = HashMap::new();
+        let attempts = |name: &str| begun.attempts.get(name).copied().unwrap_or(0);
+        for step in &self.flow.steps {
+            let id = step.id.as_str();
+            let state = self.state.step(id);
+            let mut one = known_of(state, attempts(id));
+            if let Some(Verdict::Reuse { attempt }) = self.plan.step(id) {
+                let made = state.and_then(|step| step.attempts.iter().find(|one| one.attempt == *attempt));
+                one.result = made.map(|made| self.check_payloads(project, made)).transpose()?;
+            }
+            known.insert(id.to_owned(), one);
+        }
+        for item in self.state.steps.iter().filter(|step| step.step.contains('/')) {
+            let mut one = known_of(Some(item), attempts(&item.step));
+            if let Some(made) = item.current().filter(|made| self.item_holds(owner(&item.step), made)) {
+                one.result = Some(self.check_payloads(project, made)?);
+                let made_for = made.record.fingerprint.as_ref().and_then(|print| print.part("item"));
+                one.made_for = made_for.map(str::to_owned);
+            }
+            known.insert(item.step.clone(), one);
+        }
+        Ok(known)
+    }
+
+    /// Says whether the result of an item holds as far as what it shares with the others goes.
+    fn item_holds(&self, step: &str, made: &Attempt) -> bool {
+        let Some(step) = self.flow.step(step) else { return false };
+        let same_need = |need: &str| {
+            let current = self.state.step(need).and_then(StepState::current).map(|one| one.attempt);
+            current.as_ref() == made.record.consumed.get(need)
+                && self.plan.step(need).is_some_and(Verdict::is_reuse)
+        };
+        !made.pruned && step.needs.iter().all(|need| same_need(need.as_str()))
+    }
+
+    /// Reads every payload of an attempt that is reused, and returns its result.
+    fn check_payloads(&self, project: &Project, made: &Attempt) -> Result<StepResult, Error> {
+        for kept in &made.artifacts {
+            let copied = project.store().open(&kept.blob).map_err(io::Error::other);
+            let copied = copied.and_then(|mut from| io::copy(&mut from, &mut io::sink()));
+            copied.map_err(|error| Error::Damaged {
+                run: made.run.clone(),
+                what: format!("checkpoint {}, artifact {}: {error}", made.checkpoint, kept.name),
+                newest: newest_sound(project, &made.run),
+            })?;
+        }
+        let output = load_result(project, made)?;
+        Ok(StepResult { status: made.status, exit: made.record.exit, attempt: made.attempt, output })
+    }
+}
+
+impl Runner<'_, '_> {
+    /// Finds out what became of a step that may be done once only and was cut off: its `verify` tells, or a person.
+    pub(super) fn settle(
+        &self,
+        step: &str,
+        number: u32,
+        resume: &Resume,
+        known: &mut HashMap<String, Known>,
+        input: &Value,
+    ) -> Result<(), Error> {
+        let definition = self.flow.step(step).expect("it is a step of the flow");
+        let decided = resume.decided.iter().find(|(name, _)| name == step).map(|(_, decided)| *decided);
+        let schedule = super::schedule::Schedule::new(&self.flow, input.clone(), 1, known.clone());
+        let at = self.flow.number(step).map_or(0, |number| number - 1);
+        let unit = super::schedule::Unit { step: at, item: None };
+        let attempt = self.attempt(
+            &schedule,
+            unit,
+            number + 1,
+            known.get(step).map_or(0, |one| one.generation),
+            std::time::Duration::ZERO,
+        );
+        let done = match (decided, &definition.verify) {
+            (Some(Decided::Redo), _) => return Ok(()),
+            (Some(Decided::Done), _) => true,
+            (None, Some(verify)) => self.is_verified(&attempt, verify)?,
+            (None, None) => false,
+        };
+        if !done {
+            return match (decided, &definition.verify) {
+                // It says that nothing was done, so doing it is safe.
+                (None, Some(_)) => Ok(()),
+                _ => Err(Error::Once { step: step.to_owned(), attempt: number }),
+            };
+        }
+        let mut end = self.plain(&attempt, StepStatus::Completed, Value::Null);
+        end.record.notes.push(match decided {
+            Some(_) => "it was cut off; a person said that it had been done".to_owned(),
+            None => "it was cut off; its check said that it had been done".to_owned(),
+        });
+        self.keep(unit, &attempt, attempt::Done { hopeless: false, ..end })?;
+        let entry = known.entry(step.to_owned()).or_default();
+        entry.attempt = attempt.number;
+        entry.result = Some(StepResult {
+            status: StepStatus::Completed,
+            exit: None,
+            attempt: attempt.number,
+            output: Value::Null,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,405 @@
+//! Driving a run of a flow: one small loop carries out what the schedule decides.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::Scope as Threads;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::attempt::{Attempt, Done, artifact};
+use super::attempts::Attempts;
+use super::definition::{Action as Does, Flow, OnFailure};
+use super::happened::{End, Happened};
+use super::hold::Hold;
+use super::record::{RESULT, Record};
+use super::schedule::{Action, Event, Known, Schedule, Unit};
+use super::watch::{Progress, Watch};
+use super::{Error, made_of, prune};
+use crate::model::{Checkpoint, Hash, Kind, RunId, RunKind, StepStatus};
+use crate::process::{Cancel, Guard};
+use crate::project::{Files, Project, Save, Source, Wish};
+use crate::store::{Batch, NewEntry};
+
+/// How a run is driven, as the front end says.
+pub struct Drive<'d> {
+    /// So many programs run side by side.
+    pub jobs: usize,
+    /// Asks the run to stop.
+    pub cancel: Cancel,
+    /// Finds a secret by the name of its variable.
+    pub secrets: &'d (dyn Fn(&str) -> Option<OsString> + Sync),
+    /// Sees what goes on.
+    pub watch: &'d dyn Watch,
+    /// So many bytes of what a program prints are kept.
+    pub keep_output: usize,
+    /// How long a program has, once asked to stop, before it is killed.
+    pub grace: Duration,
+}
+
+impl std::fmt::Debug for Drive<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drive").field("jobs", &self.jobs).finish_non_exhaustive()
+    }
+}
+
+impl<'d> Drive<'d> {
+    /// One program at a time, unseen, without secrets.
+    pub fn new(cancel: Cancel) -> Self {
+        Self {
+            jobs: 1,
+            cancel,
+            secrets: &|_| None,
+            watch: &super::watch::Unwatched,
+            keep_output: 1 << 20,
+            grace: Duration::from_secs(5),
+        }
+    }
+}
+
+/// How a drive ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The run is complete.
+    Completed,
+    /// A step failed.
+    Failed {
+        /// Why, in words.
+        why: String,
+    },
+    /// Someone said no at a gate.
+    Declined {
+        /// Why, in words.
+        why: String,
+    },
+    /// The run waits for a person.
+    Waiting {
+        /// The step.
+        step: String,
+        /// The gate.
+        gate: String,
+    },
+    /// Someone asked to stop; the run can go on later.
+    Interrupted,
+}
+
+/// A run of a flow that this process drives.
+pub(super) struct Runner<'p, 'd> {
+    pub(super) project: &'p Project,
+    pub(super) id: RunId,
+    pub(super) flow: Flow,
+    pub(super) drive: Drive<'d>,
+    /// Stops the programs that run: when someone asks, or when one of them failed.
+    pub(super) stop: Cancel,
+    pub(super) begun: Attempts,
+    /// By this its processes are known, wherever they went.
+    pub(super) mark: String,
+    pub(super) hold: Hold,
+    pub(super) guard: OnceLock<Option<Guard>>,
+    /// The files as they were before steps that are to be rolled back.
+    pub(super) before: Mutex<HashMap<Unit, Checkpoint>>,
+}
+
+/// The variable by which the processes of a run are known.
+const DRIVER: &str = "STAGEPOST_DRIVER";
+
+/// The mark of the processes of a run: another store may have a run of the same name.
+pub(super) fn mark(project: &Project, run: &RunId) -> String {
+    let place = project.place().store.as_os_str().as_encoded_bytes();
+    let hash = Hash::of(&[place, b"\0", run.as_str().as_bytes()].concat()).to_string();
+    hash[..32].to_owned()
+}
+
+/// The mark as it stands in an environment.
+pub(super) fn marked_variable(mark: &str) -> String {
+    format!("{DRIVER}={mark}")
+}
+
+type Sent = Result<Event, Error>;
+
+impl Runner<'_, '_> {
+    pub(super) fn folder(&self) -> &Path {
+        self.hold.folder()
+    }
+
+    /// Has a small process end everything if this one is killed. Without one, the next drive ends what is left.
+    pub(super) fn guard(&self) {
+        self.guard.get_or_init(|| Guard::over(&marked_variable(&self.mark)).ok());
+    }
+
+    /// Drives the run until it ends, waits or is stopped.
+    pub(super) fn drive(self, input: Value, known: HashMap<String, Known>) -> Result<Outcome, Error> {
+        let outcome = {
+            let mut schedule = Schedule::new(&self.flow, input, self.drive.jobs, known);
+            std::thread::scope(|threads| {
+                let outcome = self.carry_out(&mut schedule, threads);
+                // Whatever went wrong, nothing of ours goes on running.
+                self.stop.cancel();
+                outcome
+            })?
+        };
+        let over = !matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. });
+        if over {
+            drop(self.guard);
+            self.hold.tidy();
+        }
+        Ok(outcome)
+    }
+
+    fn carry_out<'s, 'e: 's>(
+        &'e self,
+        schedule: &mut Schedule<'e>,
+        threads: &'s Threads<'s, 'e>,
+    ) -> Result<Outcome, Error> {
+        let (send, receive) = channel::<Sent>();
+        let mut events = VecDeque::from([Event::Begin]);
+        loop {
+            let event = match events.pop_front() {
+                Some(event) => event,
+                None => self.next(&receive)?,
+            };
+            for action in schedule.decide(event) {
+                if let Some(outcome) = self.act(action, schedule, threads, &send, &mut events)? {
+                    return Ok(outcome);
+                }
+            }
+        }
+    }
+
+    /// Waits for what happens next, and looks now and then whether someone wants it to stop.
+    fn next(&self, receive: &Receiver<Sent>) -> Result<Event, Error> {
+        const LOOK: Duration = Duration::from_millis(20);
+        loop {
+            match receive.recv_timeout(LOOK) {
+                Ok(event) => return event,
+                Err(RecvTimeoutError::Timeout)
+                    if self.drive.cancel.is_cancelled() && !self.stop.is_cancelled() =>
+                {
+                    return Ok(Event::Cancelled);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("we hold the other end ourselves"),
+            }
+        }
+    }
+
+    fn act<'s, 'e: 's>(
+        &'e self,
+        action: Action,
+        schedule: &Schedule<'e>,
+        threads: &'s Threads<'s, 'e>,
+        send: &Sender<Sent>,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Option<Outcome>, Error> {
+        match action {
+            Action::Attempt { unit, attempt, generation, wait } => {
+                let attempt = self.attempt(schedule, unit, attempt, generation, wait);
+                let send = send.clone();
+                threads.spawn(move || {
+                    // If nobody listens any more, the drive is over and its error is on its way.
+                    let _ = send.send(self.make(unit, &attempt));
+                });
+            }
+            Action::Refuse { unit, attempt, error } => {
+                let attempt = self.attempt(schedule, unit, attempt, 0, Duration::ZERO);
+                let mut done = Done::refused(error);
+                done.record.consumed = attempt.consumed.iter().cloned().collect();
+                events.push_back(self.keep(unit, &attempt, done)?);
+            }
+            Action::Skip { step, attempt } => {
+                let unit = Unit { step, item: None };
+                let attempt = self.attempt(schedule, unit, attempt, 0, Duration::ZERO);
+                events.push_back(self.keep(
+                    unit,
+                    &attempt,
+                    self.plain(&attempt, StepStatus::Skipped, Value::Null),
+                )?);
+            }
+            Action::Join { step, attempt, status, output } => {
+                let unit = Unit { step, item: None };
+                let attempt = self.attempt(schedule, unit, attempt, 0, Duration::ZERO);
+                events.push_back(self.keep(unit, &attempt, self.plain(&attempt, status, output))?);
+            }
+            Action::Ask { step, attempt, generation } => {
+                let unit = Unit { step, item: None };
+                let attempt = self.attempt(schedule, unit, attempt, generation, Duration::ZERO);
+                events.push_back(self.ask(unit, &attempt, generation)?);
+            }
+            Action::Void { steps, why } => {
+                self.drive.watch.saw(Progress::Voided { steps: &steps, why: &why });
+                self.say(&Happened::Voided { steps, why })?;
+            }
+            Action::RollBack { unit } => self.roll_back(unit, &schedule.name(unit))?,
+            Action::Stop => self.stop.cancel(),
+            Action::End { status, why } => return self.end(status, why).map(Some),
+            Action::Wait { step, gate } => {
+                let step = self.flow.steps[step].id.to_string();
+                self.say(&Happened::Waiting { step: step.clone(), gate: gate.clone() })?;
+                return Ok(Some(Outcome::Waiting { step, gate }));
+            }
+            Action::Interrupt => return Ok(Some(Outcome::Interrupted)),
+        }
+        Ok(None)
+    }
+
+    pub(super) fn attempt<'s>(
+        &'s self,
+        schedule: &Schedule<'s>,
+        unit: Unit,
+        number: u32,
+        generation: u32,
+        wait: Duration,
+    ) -> Attempt<'s> {
+        let (name, item) = (schedule.name(unit), schedule.item(unit));
+        let scope = match item.clone() {
+            Some((index, item)) => schedule.scope().for_item(index, item),
+            None => schedule.scope(),
+        };
+        let key = key(&self.mark, &name, generation);
+        Attempt {
+            step: &self.flow.steps[unit.step],
+            name,
+            number,
+            key,
+            document: scope.document(),
+            item: item.map(|(_, item)| item),
+            consumed: schedule.consumed(unit.step),
+            wait,
+        }
+    }
+
+    /// Makes an attempt and keeps how it ended.
+    fn make(&self, unit: Unit, attempt: &Attempt<'_>) -> Sent {
+        if !self.waited(attempt.wait) {
+            return Ok(ended(
+                unit,
+                attempt.number,
+                &Done { status: StepStatus::Cancelled, ..Done::refused("") },
+            ));
+        }
+        if attempt.step.on_failure == OnFailure::Rollback {
+            self.remember_files(unit, attempt)?;
+        }
+        self.begun.start(&attempt.name, attempt.number).map_err(|source| Error::File {
+            doing: "write to",
+            path: self.folder().to_owned(),
+            source,
+        })?;
+        self.drive.watch.saw(Progress::Began { step: &attempt.name, attempt: attempt.number });
+        let done = match &attempt.step.action {
+            Does::Run(command) => self.run_program(attempt, command)?,
+            other => Done::refused(format!("`{}` cannot be run here", other.name())),
+        };
+        self.keep(unit, attempt, done)
+    }
+
+    /// Waits before another attempt; says whether that was to the end.
+    fn waited(&self, wait: Duration) -> bool {
+        const LOOK: Duration = Duration::from_millis(20);
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < wait {
+            if self.stop.is_cancelled() {
+                return false;
+            }
+            std::thread::sleep(wait.saturating_sub(begun.elapsed()).min(LOOK));
+        }
+        !self.stop.is_cancelled()
+    }
+
+    /// An end that no program made.
+    pub(super) fn plain(&self, attempt: &Attempt<'_>, status: StepStatus, result: Value) -> Done {
+        let record = Record {
+            consumed: attempt.consumed.iter().cloned().collect(),
+            fingerprint: Some(made_of::fingerprint(attempt.step, &self.project.place().root, None)),
+            ..Record::default()
+        };
+        let json = serde_json::to_vec(&result).expect("a value has string keys only");
+        let artifacts = if result.is_null() { vec![] } else { vec![artifact(RESULT, Source::Json(json))] };
+        Done { status, record, result, artifacts, hopeless: true }
+    }
+
+    /// Keeps how an attempt ended: one checkpoint, durable when this returns.
+    pub(super) fn keep(&self, unit: Unit, attempt: &Attempt<'_>, done: Done) -> Sent {
+        let mut done = done;
+        let captures = attempt.step.snapshot && done.status == StepStatus::Completed;
+        self.project.save(Save {
+            run: Some((self.id.clone(), RunKind::Flow)),
+            kind: Some(Kind::Step {
+                step: attempt.name.clone(),
+                status: done.status,
+                attempt: attempt.number,
+            }),
+            description: done.record.error.clone().unwrap_or_default(),
+            metadata: done.record.metadata(),
+            artifacts: std::mem::take(&mut done.artifacts),
+            files: captures.then(Files::default),
+            ..Save::default()
+        })?;
+        self.drive.watch.saw(Progress::Ended {
+            step: &attempt.name,
+            attempt: attempt.number,
+            status: done.status,
+            took: done.record.took(),
+            error: done.record.error.as_deref(),
+        });
+        Ok(ended(unit, attempt.number, &done))
+    }
+
+    fn remember_files(&self, unit: Unit, attempt: &Attempt<'_>) -> Result<(), Error> {
+        let saved = self.project.save(Save {
+            run: Some((self.id.clone(), RunKind::Flow)),
+            kind: Some(Kind::Safety { before: format!("step {}", attempt.name) }),
+            files: Some(Files::default()),
+            ..Save::default()
+        })?;
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).insert(unit, saved);
+        Ok(())
+    }
+
+    fn roll_back(&self, unit: Unit, step: &str) -> Result<(), Error> {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).remove(&unit);
+        if let Some(before) = before {
+            self.project.restore(&before, &Wish::default())?;
+            self.drive.watch.saw(Progress::RolledBack { step });
+        }
+        Ok(())
+    }
+
+    pub(super) fn say(&self, happened: &Happened) -> Result<(), Error> {
+        let event = happened.event(&self.id, self.project.context().clock.now());
+        self.project.store().write(Batch { entries: vec![NewEntry::Event(event)], ..Batch::default() })?;
+        Ok(())
+    }
+
+    fn end(&self, status: End, why: Option<String>) -> Result<Outcome, Error> {
+        let keep = usize::try_from(self.flow.retention.keep_last).unwrap_or(usize::MAX);
+        prune::end(self.project, &self.id, status, why.clone(), Some(keep))?;
+        let why = why.unwrap_or_default();
+        Ok(match status {
+            End::Completed => Outcome::Completed,
+            End::Declined => Outcome::Declined { why },
+            _ => Outcome::Failed { why },
+        })
+    }
+}
+
+fn ended(unit: Unit, attempt: u32, done: &Done) -> Event {
+    Event::Ended {
+        unit,
+        attempt,
+        status: done.status,
+        exit: done.record.exit,
+        output: done.result.clone(),
+        error: done.record.error.clone(),
+        hopeless: done.hopeless,
+    }
+}
+
+/// The key of one doing of a step: the same for every attempt at it, another one when it is done again on purpose.
+fn key(mark: &str, step: &str, generation: u32) -> String {
+    Hash::of(json!([mark, step, generation]).to_string().as_bytes()).to_string()[..32].to_owned()
+}

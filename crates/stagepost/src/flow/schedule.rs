@@ -1,0 +1,552 @@
+//! What to do next. Pure: what happened goes in, what to do comes out, and nothing is done here.
+
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Fingerprint;
+use super::definition::{Action as Does, Flow, OnFailure, Scope, Step, StepResult, Target};
+use super::happened::End;
+use crate::model::StepStatus;
+use crate::reply;
+
+/// A step, or one item of a step that is done for each of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Unit {
+    /// Which step of the flow.
+    pub(super) step: usize,
+    /// Which item.
+    pub(super) item: Option<usize>,
+}
+
+/// What is known of a step or item from before.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    /// Its newest attempt.
+    pub(super) attempt: u32,
+    /// How many attempts failed since someone asked for it.
+    pub(super) failures: u32,
+    /// How often a result of it was given up.
+    pub(super) generation: u32,
+    /// The result, if there is one that holds.
+    pub(super) result: Option<StepResult>,
+    /// What an item was done for, as its fingerprint has it.
+    pub(super) made_for: Option<String>,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone)]
+pub(super) enum Event {
+    /// The run begins, or goes on.
+    Begin,
+    /// An attempt ended. `hopeless`: another one would end the same way.
+    Ended {
+        unit: Unit,
+        attempt: u32,
+        status: StepStatus,
+        exit: Option<i32>,
+        output: Value,
+        error: Option<String>,
+        hopeless: bool,
+    },
+    /// A person answered.
+    Answered { step: usize, attempt: u32, action: reply::Action, agreed: bool, output: Value },
+    /// A person has not answered yet.
+    Unanswered { step: usize, gate: String },
+    /// Someone wants it to stop.
+    Cancelled,
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Action {
+    /// Make an attempt, after a wait.
+    Attempt { unit: Unit, attempt: u32, generation: u32, wait: Duration },
+    /// Write down that an attempt failed before it began.
+    Refuse { unit: Unit, attempt: u32, error: String },
+    /// Write down that a step is not to be done.
+    Skip { step: usize, attempt: u32 },
+    /// Put the results of the items of a step together.
+    Join { step: usize, attempt: u32, status: StepStatus, output: Value },
+    /// Ask a person.
+    Ask { step: usize, attempt: u32, generation: u32 },
+    /// Write down that results hold no more.
+    Void { steps: Vec<String>, why: String },
+    /// Put the files back to where a step began.
+    RollBack { unit: Unit },
+    /// End what runs.
+    Stop,
+    /// The run ended.
+    End { status: End, why: Option<String> },
+    /// The run waits for a person.
+    Wait { step: usize, gate: String },
+    /// The run stops here, and can go on later.
+    Interrupt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Pending,
+    /// Its needs are there; it is being done.
+    Open,
+    /// It asked, and nobody answered.
+    Waiting,
+    Done,
+}
+
+#[derive(Debug, Clone)]
+struct Work {
+    known: Known,
+    busy: bool,
+    done: bool,
+    wait: Duration,
+    /// Something it was made from changed while it ran.
+    stale: bool,
+    item: Value,
+}
+
+impl Work {
+    fn of(known: Known) -> Self {
+        let done = known.result.is_some();
+        Self { known, busy: false, done, wait: Duration::ZERO, stale: false, item: Value::Null }
+    }
+
+    fn start_over(&mut self) {
+        self.known.generation += u32::from(self.done);
+        (self.known.failures, self.known.result) = (0, None);
+        (self.done, self.stale, self.wait) = (false, self.busy, Duration::ZERO);
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Node {
+    phase: Phase,
+    work: Work,
+    items: Option<Vec<Work>>,
+    gate: Option<String>,
+    /// How often a failure of it led back.
+    returns: u32,
+}
+
+/// What went wrong with an attempt.
+struct Trouble {
+    error: Option<String>,
+    hopeless: bool,
+}
+
+/// A failure that leads back is followed so often; then something else must be wrong.
+const MOST_RETURNS: u32 = 100;
+
+/// Where a run stands while it is driven.
+#[derive(Debug)]
+pub(super) struct Schedule<'f> {
+    flow: &'f Flow,
+    jobs: usize,
+    input: Value,
+    nodes: Vec<Node>,
+    items: HashMap<String, Known>,
+    /// How many attempts and answers are awaited.
+    awaited: usize,
+    ending: Option<(End, Option<String>)>,
+    cancelled: bool,
+}
+
+impl<'f> Schedule<'f> {
+    /// Begins with what is known from before; `known` has it by the name of the step or item.
+    pub(super) fn new(flow: &'f Flow, input: Value, jobs: usize, mut known: HashMap<String, Known>) -> Self {
+        let node = |step: &Step| {
+            let work = Work::of(known.remove(step.id.as_str()).unwrap_or_default());
+            let phase = if work.done { Phase::Done } else { Phase::Pending };
+            Node { phase, work, items: None, gate: None, returns: 0 }
+        };
+        let nodes = flow.steps.iter().map(node).collect();
+        Self {
+            flow,
+            jobs: jobs.max(1),
+            input,
+            nodes,
+            items: known,
+            awaited: 0,
+            ending: None,
+            cancelled: false,
+        }
+    }
+
+    /// Takes in what happened and says what to do.
+    pub(super) fn decide(&mut self, event: Event) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match event {
+            Event::Begin => {}
+            Event::Cancelled => {
+                if !std::mem::replace(&mut self.cancelled, true) {
+                    actions.push(Action::Stop);
+                }
+            }
+            Event::Ended { unit, attempt, status, exit, output, error, hopeless } => {
+                self.awaited -= 1;
+                let result = StepResult { status, exit, attempt, output };
+                self.ended(unit, result, Trouble { error, hopeless }, &mut actions);
+            }
+            Event::Unanswered { step, gate } => {
+                self.awaited -= 1;
+                let node = &mut self.nodes[step];
+                (node.phase, node.gate, node.work.busy) = (Phase::Waiting, Some(gate), false);
+            }
+            Event::Answered { step, attempt, action, agreed, output } => {
+                self.awaited -= 1;
+                self.nodes[step].work.busy = false;
+                self.answered(step, attempt, action, agreed, output, &mut actions);
+            }
+        }
+        self.advance(&mut actions);
+        actions
+    }
+
+    fn work(&mut self, unit: Unit) -> &mut Work {
+        let node = &mut self.nodes[unit.step];
+        match (unit.item, &mut node.items) {
+            (Some(item), Some(items)) => &mut items[item],
+            _ => &mut node.work,
+        }
+    }
+
+    fn ended(&mut self, unit: Unit, result: StepResult, trouble: Trouble, actions: &mut Vec<Action>) {
+        let work = self.work(unit);
+        work.busy = false;
+        work.known.attempt = work.known.attempt.max(result.attempt);
+        if std::mem::take(&mut work.stale) {
+            // What it was made from is gone: its end is in the history and counts for nothing.
+            if matches!(result.status, StepStatus::Completed | StepStatus::Skipped) {
+                work.known.generation += 1;
+                let steps = vec![self.name(unit)];
+                actions.push(Action::Void { steps, why: "what it was made from changed".to_owned() });
+            }
+            self.nodes[unit.step].phase = Phase::Pending;
+            return;
+        }
+        match result.status {
+            StepStatus::Completed | StepStatus::Skipped => self.done(unit, result),
+            StepStatus::Failed => self.failed(unit, result, trouble, actions),
+            _ => {}
+        }
+    }
+
+    fn done(&mut self, unit: Unit, result: StepResult) {
+        let work = self.work(unit);
+        (work.done, work.known.result) = (true, Some(result));
+        if unit.item.is_none() {
+            self.nodes[unit.step].phase = Phase::Done;
+        }
+    }
+
+    fn failed(&mut self, unit: Unit, result: StepResult, trouble: Trouble, actions: &mut Vec<Action>) {
+        let step = &self.flow.steps[unit.step];
+        let over = self.ending.is_some() || self.cancelled;
+        // Items are tried again one by one, not all together.
+        let hopeless = trouble.hopeless || (unit.item.is_none() && self.nodes[unit.step].items.is_some());
+        let (retry, work) = (&step.retry, self.work(unit));
+        work.known.failures += 1;
+        if retry.again(work.known.failures, result.exit) && !hopeless && !over {
+            work.wait = retry.wait_after(work.known.failures);
+            return;
+        }
+        let name = self.name(unit);
+        let why = match &trouble.error {
+            Some(error) => format!("step `{name}` failed: {error}"),
+            None => format!("step `{name}` failed"),
+        };
+        match &step.on_failure {
+            OnFailure::Continue => self.done(unit, result),
+            OnFailure::GoTo(target) => {
+                self.done(Unit { item: None, ..unit }, result);
+                self.nodes[unit.step].returns += 1;
+                if self.nodes[unit.step].returns > MOST_RETURNS {
+                    return self.stop(End::Failed, Some(format!("{why}, {MOST_RETURNS} times")), actions);
+                }
+                self.jump(unit.step, target.as_str(), &why, actions);
+            }
+            OnFailure::Rollback => {
+                actions.push(Action::RollBack { unit });
+                self.stop(End::Failed, Some(why), actions);
+            }
+            _ => self.stop(End::Failed, Some(why), actions),
+        }
+    }
+
+    fn stop(&mut self, status: End, why: Option<String>, actions: &mut Vec<Action>) {
+        if self.ending.is_none() {
+            self.ending = Some((status, why));
+            actions.push(Action::Stop);
+        }
+    }
+
+    fn answered(
+        &mut self,
+        step: usize,
+        attempt: u32,
+        action: reply::Action,
+        agreed: bool,
+        output: Value,
+        actions: &mut Vec<Action>,
+    ) {
+        let Does::Ask(ask) = &self.flow.steps[step].action else { return };
+        let id = &self.flow.steps[step].id;
+        let target = ask.on.iter().find(|(on, _)| *on == action).map(|(_, target)| target);
+        if target.is_none() && !agreed {
+            let why = format!("step `{id}` was answered with {action}");
+            return self.stop(End::Declined, Some(why), actions);
+        }
+        let result = StepResult { status: StepStatus::Completed, exit: None, attempt, output };
+        self.done(Unit { step, item: None }, result);
+        match target {
+            Some(Target::Step(to)) => {
+                let why = format!("step `{id}` was answered with {action}");
+                self.jump(step, to.as_str(), &why, actions);
+            }
+            Some(Target::End) => {
+                self.stop(End::Completed, Some(format!("step `{id}` was answered with {action}")), actions);
+            }
+            None => {}
+        }
+    }
+
+    /// Goes on with another step: back to one that was done, with all that depends on it, or on to a later one,
+    /// leaving out what lies between.
+    fn jump(&mut self, from: usize, to: &str, why: &str, actions: &mut Vec<Action>) {
+        let Some(to) = self.flow.number(to).map(|number| number - 1) else { return };
+        let after = self.and_dependents(to);
+        if self.nodes[to].phase == Phase::Pending && !after.contains(&from) {
+            let between = self.and_dependents(from);
+            for step in between.into_iter().filter(|step| *step != from && !after.contains(step)) {
+                if self.nodes[step].phase == Phase::Pending {
+                    self.skip(step, actions);
+                }
+            }
+            return;
+        }
+        let mut steps = Vec::new();
+        for step in after {
+            let id = self.flow.steps[step].id.as_str();
+            let node = &mut self.nodes[step];
+            if node.work.done {
+                steps.push(id.to_owned());
+            }
+            node.work.start_over();
+            for (item, work) in node.items.iter_mut().flatten().enumerate() {
+                if work.done {
+                    steps.push(item_name(id, item));
+                }
+                work.start_over();
+                // What runs now goes on under its number; the others are listed anew.
+                self.items.insert(item_name(id, item), work.known.clone());
+            }
+            let busy = node.work.busy || node.items.iter().flatten().any(|work| work.busy);
+            if !busy {
+                (node.items, node.phase) = (None, Phase::Pending);
+            }
+        }
+        actions.push(Action::Void { steps, why: why.to_owned() });
+    }
+
+    /// A step and all that depends on it.
+    fn and_dependents(&self, step: usize) -> BTreeSet<usize> {
+        and_dependents(self.flow, &[step])
+    }
+
+    fn skip(&mut self, step: usize, actions: &mut Vec<Action>) {
+        self.nodes[step].phase = Phase::Open;
+        self.nodes[step].work.busy = true;
+        self.awaited += 1;
+        let attempt = self.nodes[step].work.known.attempt + 1;
+        actions.push(Action::Skip { step, attempt });
+    }
+
+    /// Begins whatever can begin, and notices when nothing can.
+    fn advance(&mut self, actions: &mut Vec<Action>) {
+        if self.ending.is_none() && !self.cancelled {
+            for step in 0..self.nodes.len() {
+                if self.nodes[step].phase == Phase::Pending && self.is_ready(step) {
+                    self.open(step, actions);
+                }
+            }
+            self.launch(actions);
+        }
+        if self.awaited > 0 {
+            return;
+        }
+        if let Some((status, why)) = self.ending.take() {
+            actions.push(Action::End { status, why });
+        } else if self.cancelled {
+            actions.push(Action::Interrupt);
+        } else if let Some(step) = self.nodes.iter().position(|node| node.phase == Phase::Waiting) {
+            let gate = self.nodes[step].gate.clone().unwrap_or_default();
+            actions.push(Action::Wait { step, gate });
+        } else if let Some(step) = self.nodes.iter().position(|node| node.phase != Phase::Done) {
+            let why = Some(format!("step `{}` cannot be reached", self.flow.steps[step].id));
+            actions.push(Action::End { status: End::Failed, why });
+        } else {
+            actions.push(Action::End { status: End::Completed, why: None });
+        }
+    }
+
+    fn is_ready(&self, step: usize) -> bool {
+        let done =
+            |id: &str| self.flow.number(id).is_none_or(|number| self.nodes[number - 1].phase == Phase::Done);
+        self.flow.steps[step].needs.iter().all(|need| done(need.as_str()))
+    }
+
+    /// What a step can see: what the run was given, and what every step that is done left.
+    pub(super) fn scope(&self) -> Scope {
+        let mut scope = Scope::new(self.input.clone());
+        for (step, node) in self.flow.steps.iter().zip(&self.nodes) {
+            if let Some(result) = node.work.known.result.as_ref().filter(|_| node.phase == Phase::Done) {
+                scope.add(&step.id, result);
+            }
+        }
+        scope
+    }
+
+    /// What an item is done for.
+    pub(super) fn item(&self, unit: Unit) -> Option<(usize, Value)> {
+        let item = unit.item?;
+        Some((item, self.nodes[unit.step].items.as_ref()?.get(item)?.item.clone()))
+    }
+
+    fn open(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let definition = &self.flow.steps[step];
+        let document = self.scope().document();
+        let holds = definition.condition.as_ref().map_or(Ok(true), |condition| condition.holds(&document));
+        match holds {
+            Ok(true) => {}
+            Ok(false) => return self.skip(step, actions),
+            Err(error) => {
+                return self.refuse(step, &format!("its condition cannot be decided: {error}"), actions);
+            }
+        }
+        self.nodes[step].phase = Phase::Open;
+        if let Does::Ask(_) = definition.action {
+            let known = &self.nodes[step].work.known;
+            let (attempt, generation) = (known.attempt + 1, known.generation);
+            self.nodes[step].work.busy = true;
+            self.awaited += 1;
+            return actions.push(Action::Ask { step, attempt, generation });
+        }
+        let Some(each) = &definition.for_each else { return };
+        match each.list.value(&document) {
+            Some(Value::Array(list)) => {
+                let id = definition.id.as_str();
+                let work = |(item, value): (usize, Value)| {
+                    let mut known = self.items.get(&item_name(id, item)).cloned().unwrap_or_default();
+                    if known.made_for != Some(Fingerprint::hash(&value)) && known.result.take().is_some() {
+                        known.generation += 1;
+                    }
+                    Work { item: value, ..Work::of(known) }
+                };
+                let items = list.into_iter().enumerate().map(work).collect();
+                self.nodes[step].items = Some(items);
+            }
+            _ => self.refuse(step, "what it is to be done for is no list", actions),
+        }
+    }
+
+    fn refuse(&mut self, step: usize, error: &str, actions: &mut Vec<Action>) {
+        let node = &mut self.nodes[step];
+        (node.phase, node.work.busy) = (Phase::Open, true);
+        self.awaited += 1;
+        let (unit, attempt) = (Unit { step, item: None }, node.work.known.attempt + 1);
+        actions.push(Action::Refuse { unit, attempt, error: error.to_owned() });
+    }
+
+    /// Begins attempts, as many as may run side by side.
+    fn launch(&mut self, actions: &mut Vec<Action>) {
+        let busy = |work: &Work| usize::from(work.busy);
+        let count = |node: &Node| busy(&node.work) + node.items.iter().flatten().map(busy).sum::<usize>();
+        let mut free = self.jobs.saturating_sub(self.nodes.iter().map(count).sum());
+        for step in 0..self.nodes.len() {
+            if self.nodes[step].phase != Phase::Open {
+                continue;
+            }
+            let side_by_side = self.flow.steps[step].for_each.as_ref().map(|each| each.side_by_side as usize);
+            let most =
+                side_by_side.map_or(free, |most| most.saturating_sub(count(&self.nodes[step])).min(free));
+            let units = self.idle(step, most);
+            free -= units.len();
+            for unit in units {
+                let work = self.work(unit);
+                work.busy = true;
+                let (attempt, generation) = (work.known.attempt + 1, work.known.generation);
+                let wait = std::mem::take(&mut work.wait);
+                self.awaited += 1;
+                actions.push(Action::Attempt { unit, attempt, generation, wait });
+            }
+            self.join(step, actions);
+        }
+    }
+
+    fn idle(&self, step: usize, most: usize) -> Vec<Unit> {
+        let node = &self.nodes[step];
+        let idle = |work: &Work| !work.busy && !work.done;
+        match &node.items {
+            Some(items) => {
+                let open = items.iter().enumerate().filter(|(_, work)| idle(work));
+                open.map(|(item, _)| Unit { step, item: Some(item) }).take(most).collect()
+            }
+            None => {
+                Some(Unit { step, item: None }).filter(|_| idle(&node.work) && most > 0).into_iter().collect()
+            }
+        }
+    }
+
+    /// Puts the results of items together when all are there.
+    fn join(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let node = &mut self.nodes[step];
+        let Some(items) = &node.items else { return };
+        if node.work.busy || node.work.done || !items.iter().all(|work| work.done) {
+            return;
+        }
+        let results = || items.iter().filter_map(|work| work.known.result.as_ref());
+        let output = results().map(|result| result.output.clone()).collect();
+        let failed = results().any(|result| result.status == StepStatus::Failed);
+        let status = if failed { StepStatus::Failed } else { StepStatus::Completed };
+        node.work.busy = true;
+        self.awaited += 1;
+        actions.push(Action::Join { step, attempt: node.work.known.attempt + 1, status, output });
+    }
+
+    /// The name of a step or item in the history.
+    pub(super) fn name(&self, unit: Unit) -> String {
+        let id = self.flow.steps[unit.step].id.as_str();
+        unit.item.map_or_else(|| id.to_owned(), |item| item_name(id, item))
+    }
+
+    /// Which attempts a step is made from.
+    pub(super) fn consumed(&self, step: usize) -> Vec<(String, u32)> {
+        let needs = self.flow.steps[step].needs.iter();
+        let attempt = |id: &str| {
+            let node = &self.nodes[self.flow.number(id)? - 1];
+            Some((id.to_owned(), node.work.known.result.as_ref()?.attempt))
+        };
+        needs.filter_map(|need| attempt(need.as_str())).collect()
+    }
+}
+
+/// The name of an item of a step.
+pub(super) fn item_name(step: &str, item: usize) -> String {
+    format!("{step}/{item}")
+}
+
+/// Steps and all that depends on them.
+pub(super) fn and_dependents(flow: &Flow, steps: &[usize]) -> BTreeSet<usize> {
+    let mut found: BTreeSet<usize> = steps.iter().copied().collect();
+    let mut left: Vec<usize> = steps.to_vec();
+    while let Some(step) = left.pop() {
+        let id = &flow.steps[step].id;
+        for (other, definition) in flow.steps.iter().enumerate() {
+            if definition.needs.contains(id) && found.insert(other) {
+                left.push(other);
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,423 @@
+//! How a run stands, told from its history. Pure: the same history always gives the same state.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::happened::{Accepted, Definition, End, Happened};
+use super::history::{History, Moment};
+use super::record::Record;
+use super::{Error, hold};
+use crate::model::{Artifact, Checkpoint, CheckpointId, Kind, Run, RunId, RunKind, StepStatus, Timestamp};
+use crate::project::Project;
+
+/// How a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Status {
+    /// Somebody drives it.
+    Running,
+    /// It has not ended and nobody drives it: whoever did was killed or stopped.
+    Interrupted,
+    /// It waits for a person.
+    Waiting,
+    /// Every step did what it should.
+    Completed,
+    /// A step did not.
+    Failed,
+    /// Someone said no at a gate.
+    Declined,
+    /// Someone gave it up.
+    Cancelled,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: &'static [Status] = &[
+        Status::Running,
+        Status::Interrupted,
+        Status::Waiting,
+        Status::Completed,
+        Status::Failed,
+        Status::Declined,
+        Status::Cancelled,
+    ];
+
+    /// Returns the name used in commands and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Running => "running",
+            Status::Interrupted => "interrupted",
+            Status::Waiting => "waiting",
+            Status::Completed => "completed",
+            Status::Failed => "failed",
+            Status::Declined => "declined",
+            Status::Cancelled => "cancelled",
+        }
+    }
+
+    /// Says whether nothing more will happen unless someone resumes it.
+    pub fn is_over(self) -> bool {
+        matches!(self, Status::Completed | Status::Failed | Status::Declined | Status::Cancelled)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl From<End> for Status {
+    fn from(end: End) -> Self {
+        match end {
+            End::Completed => Status::Completed,
+            End::Failed => Status::Failed,
+            End::Declined => Status::Declined,
+            End::Cancelled => Status::Cancelled,
+        }
+    }
+}
+
+/// A run as its history tells it.
+#[derive(Debug, Clone)]
+pub struct RunState {
+    /// The run.
+    pub run: Run,
+    /// How it stands.
+    pub status: Status,
+    /// Why it stands so, in words, where someone said.
+    pub why: Option<String>,
+    /// The flow that it follows; one that code drives has none.
+    pub definition: Option<Definition>,
+    /// What it was given to begin with.
+    pub input: Value,
+    /// Its steps, in the order in which they first ended.
+    pub steps: Vec<StepState>,
+    /// The step and the gate that it waits for.
+    pub waits_for: Option<(String, String)>,
+    /// When anything last happened to it.
+    pub changed_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How often someone began to drive it.
+    pub drives: u32,
+    /// How it ended, whoever drives it now.
+    pub(super) end: Option<Status>,
+}
+
+/// A step as the history of its run tells it.
+#[derive(Debug, Clone, Default)]
+pub struct StepState {
+    /// Its name.
+    pub step: String,
+    /// Its attempts that ended, oldest first.
+    pub attempts: Vec<Attempt>,
+    /// Which of them holds, if one does.
+    pub holds: Option<usize>,
+    /// How often a result of it was given up to be made again.
+    pub generation: u32,
+    /// How many attempts failed since someone asked for it.
+    pub failures: u32,
+    /// What someone accepted as still good.
+    pub accepted: Option<Accepted>,
+}
+
+/// The end of an attempt at a step.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// Its number, from 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: StepStatus,
+    /// When it ended.
+    pub at: Timestamp,
+    /// The run that it belongs to: another one for a past that is shared.
+    pub run: RunId,
+    /// Its checkpoint.
+    pub checkpoint: CheckpointId,
+    /// The number of the checkpoint in its run.
+    pub seq: u64,
+    /// Its payloads; none if it was pruned.
+    pub artifacts: Vec<Artifact>,
+    /// Whether files were captured with it.
+    pub has_files: bool,
+    /// What else is kept with it.
+    pub record: Record,
+    /// Whether only this summary is left of it.
+    pub pruned: bool,
+}
+
+/// What is left to say of an attempt whose checkpoint is pruned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The step.
+    pub step: String,
+    /// The number of the attempt.
+    pub attempt: u32,
+    /// How it ended.
+    pub status: StepStatus,
+    /// When it ended.
+    pub at: Timestamp,
+    /// Its checkpoint.
+    pub checkpoint: CheckpointId,
+    /// The number of the checkpoint in its run.
+    pub seq: u64,
+    /// How long it took, in microseconds.
+    pub took_us: u64,
+    /// How many bytes its payloads had.
+    pub bytes: u64,
+}
+
+impl Attempt {
+    fn of(checkpoint: &Checkpoint, status: StepStatus, attempt: u32) -> Self {
+        let content = &checkpoint.content;
+        Self {
+            attempt,
+            status,
+            at: checkpoint.created_at,
+            run: checkpoint.run.clone(),
+            checkpoint: checkpoint.id,
+            seq: checkpoint.seq,
+            artifacts: content.artifacts.clone(),
+            has_files: content.snapshot.is_some(),
+            record: Record::of(&content.metadata),
+            pruned: false,
+        }
+    }
+
+    fn of_summary(run: &RunId, summary: &Summary) -> Self {
+        Self {
+            attempt: summary.attempt,
+            status: summary.status,
+            at: summary.at,
+            run: run.clone(),
+            checkpoint: summary.checkpoint,
+            seq: summary.seq,
+            artifacts: Vec::new(),
+            has_files: false,
+            record: Record { took_us: summary.took_us, ..Record::default() },
+            pruned: true,
+        }
+    }
+
+    /// Finds a payload by name.
+    pub fn artifact(&self, name: &str) -> Option<&Artifact> {
+        self.artifacts.iter().find(|artifact| artifact.name.as_str() == name)
+    }
+
+    /// How many bytes its payloads have.
+    pub fn bytes(&self) -> u64 {
+        self.artifacts.iter().map(|artifact| artifact.blob.size).sum()
+    }
+
+    /// What is left to say of it when it is pruned.
+    pub(super) fn summary(&self, step: &str) -> Summary {
+        Summary {
+            step: step.to_owned(),
+            attempt: self.attempt,
+            status: self.status,
+            at: self.at,
+            checkpoint: self.checkpoint,
+            seq: self.seq,
+            took_us: self.record.took_us,
+            bytes: self.bytes(),
+        }
+    }
+}
+
+impl StepState {
+    /// The attempt whose result holds.
+    pub fn current(&self) -> Option<&Attempt> {
+        self.holds.map(|at| &self.attempts[at])
+    }
+
+    /// The attempt that ended last.
+    pub fn last(&self) -> Option<&Attempt> {
+        self.attempts.last()
+    }
+
+    /// How long all its attempts took.
+    pub fn took(&self) -> Duration {
+        self.attempts.iter().map(|attempt| attempt.record.took()).sum()
+    }
+
+    fn give_up(&mut self) {
+        if self.holds.take().is_some() {
+            self.generation += 1;
+        }
+        self.failures = 0;
+        self.accepted = None;
+    }
+
+    fn ended(&mut self, attempt: Attempt) {
+        let status = attempt.status;
+        if self.holds.is_some() {
+            self.give_up();
+        }
+        self.accepted = None;
+        self.attempts.push(attempt);
+        match status {
+            StepStatus::Completed | StepStatus::Skipped => {
+                self.holds = Some(self.attempts.len() - 1);
+                self.failures = 0;
+            }
+            StepStatus::Failed => self.failures += 1,
+            _ => {}
+        }
+    }
+}
+
+impl RunState {
+    /// Reads how a run stands.
+    pub fn load(project: &Project, id: &RunId) -> Result<Self, Error> {
+        // Liveness first: who ends a run writes that down before it lets go.
+        let driven = hold::is_driven(project, id);
+        Ok(Self::of(&History::load(project, id)?, driven))
+    }
+
+    /// Reads how every run of a flow stands, in the order in which they were started.
+    pub fn all(project: &Project) -> Result<Vec<Self>, Error> {
+        let flows = project.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow);
+        flows.map(|run| Self::load(project, &run.id)).collect()
+    }
+
+    /// Tells how a run stands from its history, and from whether somebody drives it now.
+    pub fn of(history: &History, driven: bool) -> Self {
+        let run = history.run.clone();
+        let mut state = Self {
+            status: Status::Interrupted,
+            why: None,
+            definition: None,
+            input: Value::Null,
+            steps: Vec::new(),
+            waits_for: None,
+            changed_at: run.created_at,
+            ended_at: None,
+            drives: 0,
+            end: None,
+            run,
+        };
+        let mut places = HashMap::new();
+        for moment in &history.moments {
+            state.take_in(moment, &mut places);
+        }
+        state.end = Some(state.status).filter(|status| status.is_over());
+        if driven {
+            state.status = Status::Running;
+        }
+        state
+    }
+
+    fn take_in(&mut self, moment: &Moment, places: &mut HashMap<String, usize>) {
+        match moment {
+            Moment::Checkpoint { checkpoint, .. } => {
+                self.changed_at = checkpoint.created_at;
+                if let Kind::Step { step, status, attempt } = &checkpoint.content.kind {
+                    let place = self.place(step, places);
+                    // A summary may have told of it before: it was to be pruned, and was not.
+                    self.steps[place].attempts.retain(|known| known.checkpoint != checkpoint.id);
+                    self.steps[place].ended(Attempt::of(checkpoint, *status, *attempt));
+                }
+            }
+            Moment::Happened { at, happened, .. } => {
+                self.changed_at = *at;
+                self.happened(happened, *at, places);
+            }
+        }
+    }
+
+    fn happened(&mut self, happened: &Happened, at: Timestamp, places: &mut HashMap<String, usize>) {
+        match happened {
+            Happened::Began { definition, input, .. } => {
+                if let Some(definition) = definition {
+                    self.definition = Some(definition.clone());
+                }
+                if let Some(input) = input {
+                    self.input = input.clone();
+                }
+                if self.status.is_over() {
+                    // Someone asked again: what was tried before does not count.
+                    self.steps.iter_mut().for_each(|step| step.failures = 0);
+                }
+                (self.status, self.why, self.waits_for, self.ended_at) =
+                    (Status::Interrupted, None, None, None);
+                self.drives += 1;
+            }
+            Happened::Waiting { step, gate } => {
+                self.status = Status::Waiting;
+                self.waits_for = Some((step.clone(), gate.clone()));
+            }
+            Happened::Voided { steps, .. } => {
+                for step in steps {
+                    let place = self.place(step, places);
+                    self.steps[place].give_up();
+                }
+            }
+            Happened::Accepted { steps } => {
+                for (step, accepted) in steps {
+                    let place = self.place(step, places);
+                    self.steps[place].accepted = Some(accepted.clone());
+                }
+            }
+            Happened::Ended { status, why, steps } => {
+                (self.status, self.why) = ((*status).into(), why.clone());
+                self.waits_for = None;
+                self.ended_at = Some(at);
+                for summary in steps {
+                    self.summarised(summary, places);
+                }
+            }
+        }
+    }
+
+    /// Takes in what a summary tells of an attempt whose checkpoint is not there any more.
+    fn summarised(&mut self, summary: &Summary, places: &mut HashMap<String, usize>) {
+        let run = self.run.id.clone();
+        let place = self.place(&summary.step, places);
+        let step = &mut self.steps[place];
+        if step.attempts.iter().any(|known| known.checkpoint == summary.checkpoint) {
+            return;
+        }
+        let holds = step.holds.map(|at| step.attempts[at].checkpoint);
+        step.attempts.push(Attempt::of_summary(&run, summary));
+        step.attempts.sort_by_key(|attempt| attempt.attempt);
+        let newest = step.attempts.len() - 1;
+        step.holds = match holds {
+            Some(id) => step.attempts.iter().position(|attempt| attempt.checkpoint == id),
+            None => matches!(step.attempts[newest].status, StepStatus::Completed | StepStatus::Skipped)
+                .then_some(newest),
+        };
+    }
+
+    fn place(&mut self, step: &str, places: &mut HashMap<String, usize>) -> usize {
+        if let Some(place) = places.get(step) {
+            return *place;
+        }
+        self.steps.push(StepState { step: step.to_owned(), ..StepState::default() });
+        places.insert(step.to_owned(), self.steps.len() - 1);
+        self.steps.len() - 1
+    }
+
+    /// Finds a step by name.
+    pub fn step(&self, name: &str) -> Option<&StepState> {
+        self.steps.iter().find(|step| step.step == name)
+    }
+
+    /// When it was started.
+    pub fn started_at(&self) -> Timestamp {
+        self.run.created_at
+    }
+
+    /// How many bytes the payloads of its own checkpoints have, each counted once.
+    pub fn bytes(&self) -> u64 {
+        let own = self.steps.iter().flat_map(|step| &step.attempts).filter(|one| one.run == self.run.id);
+        let blobs: std::collections::HashSet<_> =
+            own.flat_map(|attempt| &attempt.artifacts).map(|artifact| artifact.blob).collect();
+        blobs.iter().map(|blob| blob.size).sum()
+    }
+}

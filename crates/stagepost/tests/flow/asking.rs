@@ -1,0 +1,82 @@
+//! Flows that ask a person.
+
+use stagepost::flow::{Outcome, Resume, Status};
+use stagepost::gate::{Gates, Origin, Said};
+
+use crate::support::Story;
+
+const FLOW: &str = r#"
+name: notes
+steps:
+  - {id: draft, run: 'echo draft >> log; printf ''{"text": "v%s"}'' "$STAGEPOST_ATTEMPT" > "$STAGEPOST_OUTPUT"'}
+  - id: approve
+    ask:
+      kind: approve
+      message: Publish these notes?
+      data: draft.output
+      on: {approve: publish, refine: draft}
+  - {id: publish, run: 'echo publish >> log'}
+"#;
+
+fn answer(story: &Story, words: &str) {
+    let gates = Gates::of(&story.project);
+    let gate = gates.waiting().unwrap().remove(0);
+    gates.answer(&gate.id, &Said::new(words, Origin::Person)).unwrap();
+}
+
+#[test]
+fn a_question_waits_and_its_answer_leads_on() {
+    let story = Story::new();
+    let waiting = Outcome::Waiting { step: "approve".to_owned(), gate: "r.approve".to_owned() };
+    assert_eq!(story.start(FLOW).unwrap(), waiting);
+    assert_eq!(story.state().status, Status::Waiting);
+    assert_eq!(story.resume(Resume::default()).unwrap(), waiting, "silence is no consent");
+    answer(&story, "yes, approve");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "draft publish");
+}
+
+#[test]
+fn going_back_does_the_work_again_and_asks_again() {
+    let story = Story::new();
+    story.start(FLOW).unwrap();
+    answer(&story, "please make it shorter");
+    let waiting = Outcome::Waiting { step: "approve".to_owned(), gate: "r.approve.2".to_owned() };
+    assert_eq!(story.resume(Resume::default()).unwrap(), waiting);
+    assert_eq!(story.lines("log"), "draft draft");
+    answer(&story, "approve");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "draft draft publish");
+    assert_eq!(
+        story.state().step("approve").unwrap().attempts.len(),
+        2,
+        "the first answer is in the history"
+    );
+}
+
+#[test]
+fn a_no_ends_the_run_and_opening_the_gate_again_lets_it_go_on() {
+    let story = Story::new();
+    story.start(FLOW).unwrap();
+    answer(&story, "no, reject it");
+    let declined = story.resume(Resume::default()).unwrap();
+    assert!(matches!(declined, Outcome::Declined { .. }), "{declined:?}");
+    assert_eq!(story.state().status, Status::Declined);
+    let gates = Gates::of(&story.project);
+    gates.reopen(&"r.approve".parse().unwrap(), "second thoughts").unwrap();
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Waiting { .. }));
+    answer(&story, "approve");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+}
+
+#[test]
+fn an_answer_that_is_taken_back_later_makes_the_run_wait_again() {
+    let story = Story::new();
+    story.start(FLOW).unwrap();
+    answer(&story, "approve");
+    story.resume(Resume::default()).unwrap();
+    Gates::of(&story.project).reopen(&"r.approve".parse().unwrap(), "wait").unwrap();
+    let again = story.resume(Resume::default()).unwrap();
+    assert!(matches!(again, Outcome::Waiting { .. }), "{again:?}");
+    assert_eq!(story.lines("log"), "draft publish");
+}

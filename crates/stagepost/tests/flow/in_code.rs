@@ -1,0 +1,218 @@
+//! Steps in code.
+
+use std::cell::Cell;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use stagepost::flow::definition::Retry;
+use stagepost::flow::{Error, Options, Run, RunState, Status, StepOptions};
+use stagepost::model::StepStatus;
+use stagepost_testutil::{TempProject, run_id};
+
+fn quick(attempts: u32) -> StepOptions {
+    let retry = Retry { attempts, backoff: Duration::ZERO, ..Retry::default() };
+    StepOptions { retry, timeout: None }
+}
+
+fn ok<T>(value: T) -> io::Result<T> {
+    Ok(value)
+}
+
+fn no<T>(why: &str) -> io::Result<T> {
+    Err(io::Error::other(why.to_owned()))
+}
+
+#[test]
+fn a_step_that_was_done_is_not_done_again() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("nightly"));
+    let done = Cell::new(0);
+    for _ in 0..3 {
+        // Each round is another program: the run is opened again and was never finished.
+        let run = Run::open(&project, &id, Options::default()).unwrap();
+        let first: Vec<u32> = run
+            .step("first", || {
+                ok({
+                    done.set(done.get() + 1);
+                    vec![1, 2, 3]
+                })
+            })
+            .unwrap();
+        let sum: u32 = run
+            .step("sum", || {
+                ok({
+                    done.set(done.get() + 1);
+                    first.iter().sum::<u32>()
+                })
+            })
+            .unwrap();
+        assert_eq!(sum, 6);
+    }
+    assert_eq!(done.get(), 2);
+    let state = RunState::load(&project, &id).unwrap();
+    assert_eq!((state.status, state.steps.len()), (Status::Interrupted, 2));
+}
+
+#[test]
+fn a_finished_run_keeps_its_results_and_goes_on_if_asked_for_more() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::start(&project, &id, Options::default()).unwrap();
+    run.step("a", || ok(1)).unwrap();
+    assert_eq!(RunState::load(&project, &id).unwrap().status, Status::Running);
+    run.finish().unwrap();
+    assert_eq!(RunState::load(&project, &id).unwrap().status, Status::Completed);
+    assert!(matches!(Run::start(&project, &id, Options::default()), Err(Error::Exists { .. })));
+
+    let again = Run::open(&project, &id, Options::default()).unwrap();
+    assert_eq!(again.step("a", || no::<i32>("it was done")).unwrap(), 1);
+    again.step("b", || ok("more".to_owned())).unwrap();
+    drop(again);
+    assert_eq!(RunState::load(&project, &id).unwrap().status, Status::Interrupted);
+}
+
+#[test]
+fn one_program_drives_a_run() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    let refused = Run::open(&project, &id, Options::default()).unwrap_err();
+    let expected = format!("run `r` is being driven by process {}", std::process::id());
+    assert_eq!(refused.to_string(), expected);
+    drop(run);
+    Run::open(&project, &id, Options::default()).unwrap();
+}
+
+#[test]
+fn failures_are_kept_and_tried_again_as_often_as_was_said() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    let told = Cell::new(Vec::new());
+    let tell = |attempt| told.set([told.take(), vec![attempt]].concat());
+    let failed = run.step_with("flaky", &quick(2), |attempt| {
+        tell(attempt);
+        no::<()>("no luck")
+    });
+    let failed = failed.unwrap_err();
+    assert_eq!(failed.to_string(), "step `flaky` failed (attempt 2)");
+    assert_eq!(std::error::Error::source(&failed).unwrap().to_string(), "no luck");
+    run.fail("no luck").unwrap();
+
+    // Whoever opens it again asks again; the numbers go on.
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    let done = run.step_with("flaky", &quick(2), |attempt| {
+        tell(attempt);
+        if attempt == 3 { no("still none") } else { ok(attempt) }
+    });
+    assert_eq!(done.unwrap(), 4);
+    assert_eq!(told.take(), [1, 2, 3, 4]);
+    let state = RunState::load(&project, &id).unwrap();
+    let step = state.step("flaky").unwrap();
+    let how: Vec<_> = step.attempts.iter().map(|one| (one.attempt, one.status)).collect();
+    let failed = StepStatus::Failed;
+    assert_eq!(how, [(1, failed), (2, failed), (3, failed), (4, StepStatus::Completed)]);
+    assert_eq!(step.attempts[0].record.error.as_deref(), Some("no luck"));
+}
+
+#[test]
+fn an_attempt_that_was_cut_off_counts() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    let cut_off = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _ = run.step("risky", || -> io::Result<()> { std::panic::resume_unwind(Box::new("killed")) });
+    }));
+    assert!(cut_off.is_err());
+    drop(run);
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    assert_eq!(run.step_with("risky", &StepOptions::default(), ok).unwrap(), 2);
+}
+
+#[test]
+fn a_result_that_comes_too_late_is_refused() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    let options = StepOptions { timeout: Some(Duration::from_millis(5)), ..quick(1) };
+    let late = run.step_with("slow", &options, |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        ok(1)
+    });
+    let source = std::error::Error::source(&late.unwrap_err()).unwrap().to_string();
+    assert_eq!(source, "step `slow` took longer than 5ms");
+    let state = RunState::load(&project, &id).unwrap();
+    assert!(state.step("slow").unwrap().last().unwrap().record.timed_out);
+    assert!(state.step("slow").unwrap().current().is_none());
+}
+
+#[test]
+fn steps_in_steps_and_steps_side_by_side() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let count = AtomicU32::new(0);
+    let work = || -> Result<u32, Error> {
+        let run = Run::open(&project, &id, Options::default())?;
+        let outer = run.nested("outer", |inner| -> Result<u32, Error> {
+            let one: u32 = inner.step("one", || ok(count.fetch_add(1, Ordering::Relaxed).min(0) + 1))?;
+            let two: u32 = inner.within("deep").step("two", || ok(2))?;
+            Ok(one + two)
+        })?;
+        let run = &run;
+        let sum: u32 = std::thread::scope(|threads| {
+            let started: Vec<_> = (0..8u32)
+                .map(|n| threads.spawn(move || run.step(&format!("side/{n}"), || ok(n)).unwrap()))
+                .collect();
+            started.into_iter().map(|thread| thread.join().unwrap()).sum()
+        });
+        Ok(outer + sum)
+    };
+    assert_eq!((work().unwrap(), work().unwrap()), (31, 31));
+    assert_eq!(count.load(Ordering::Relaxed), 1);
+    let state = RunState::load(&project, &id).unwrap();
+    for name in ["outer", "outer/one", "outer/deep/two", "side/7"] {
+        assert!(state.step(name).is_some_and(|step| step.current().is_some()), "{name}");
+    }
+}
+
+#[test]
+fn the_same_step_twice_at_once_is_refused() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    let inner = run.step("a", || run.step("a", || ok(1)));
+    assert!(matches!(inner, Err(Error::Step { .. })), "{inner:?}");
+}
+
+#[test]
+fn a_recorded_result_of_another_shape_is_an_error_and_so_is_a_bad_name() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    run.step("a", || ok("text".to_owned())).unwrap();
+    let other = run.step("a", || ok(1u32)).unwrap_err();
+    assert_eq!(other.to_string(), "the recorded result of step `a` is not what the program expects");
+    for bad in ["", "a/", "/a", "a\nb", &"x".repeat(256)] {
+        assert!(matches!(run.step(bad, || ok(1)), Err(Error::StepName { .. })), "{bad:?}");
+    }
+}
+
+#[test]
+fn pruning_keeps_the_newest_and_says_what_is_gone() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options { keep_last: Some(5), ..Options::default() }).unwrap();
+    for n in 1..=10u32 {
+        run.step(&format!("step-{n}"), || ok(n)).unwrap();
+    }
+    run.finish().unwrap();
+    let state = RunState::load(&project, &id).unwrap();
+    let pruned: Vec<bool> = state.steps.iter().map(|step| step.current().unwrap().pruned).collect();
+    assert_eq!(pruned.iter().filter(|pruned| **pruned).count(), 5);
+    assert!(state.step("step-1").unwrap().current().unwrap().pruned);
+    assert!(!state.step("step-6").unwrap().current().unwrap().pruned);
+    let mut damage = 0;
+    project.store().audit(&mut |_| damage += 1).unwrap();
+    assert_eq!(damage, 0);
+}

@@ -1,0 +1,7 @@
+//! Flows, told as short stories through the library, on a real store.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod asking;
+mod from_files;
+mod in_code;
+mod support;
