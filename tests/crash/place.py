@@ -10,7 +10,7 @@ import subprocess
 import time
 
 # Derived from the store, with ids and times of their own; they are looked at separately.
-VIEWS = (".flow/maestro", ".checkpoint-metadata.json", "agent-progress.txt")
+VIEWS = (".flow/maestro", ".checkpoint-metadata.", ".agent-progress.", "agent-progress.txt")
 
 
 class Bad(Exception):

@@ -39,6 +39,7 @@ pub mod restore;
 mod rules;
 mod secret;
 mod sink;
+mod stale;
 mod stamp;
 mod state;
 mod tree;
@@ -221,6 +222,11 @@ impl Snapshots {
         };
         let (head, branch) = self.user_refs.head()?;
         Ok(RepositoryState { head, branch, operation: user.operation() })
+    }
+
+    /// Returns what a ref of the user's repository names; an annotated tag is not followed.
+    pub fn user_ref(&self, name: &str) -> Result<Option<ObjectId>, RefError> {
+        if self.user.is_some() { self.user_refs.read(name) } else { Ok(None) }
     }
 
     /// Captures the work tree as the snapshot of a checkpoint: on disk when it returns, and when it fails, nothing

@@ -177,7 +177,6 @@ fn make_tables(connection: &mut Connection) -> Result<(), Error> {
         connection
             .execute_batch("PRAGMA page_size = 1024; PRAGMA auto_vacuum = INCREMENTAL;")
             .map_err(db("make the store"))?;
-        connection.pragma_update(None, "journal_mode", "WAL").map_err(db("make the store"))?;
     }
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -189,7 +188,9 @@ fn make_tables(connection: &mut Connection) -> Result<(), Error> {
     if from < schema::FORMAT {
         schema::migrate(&transaction, from).map_err(db("migrate the store"))?;
     }
-    transaction.commit().map_err(db("migrate the store"))
+    transaction.commit().map_err(db("migrate the store"))?;
+    // Only now: a new database is whole in its one file, for closing a log says nothing of a full disk.
+    connection.pragma_update(None, "journal_mode", "WAL").map_err(db("make the store"))
 }
 
 fn make_folder(folder: &Path) -> Result<(), Error> {
