@@ -6,11 +6,13 @@ mod support;
 
 mod damage;
 mod everyday;
+mod flow_files;
 mod gates;
 mod going_back;
 mod hostile;
 mod keeping;
 mod names;
+mod plans;
 mod schemas;
 mod sessions;
 mod settings;

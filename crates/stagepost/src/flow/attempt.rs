@@ -222,6 +222,7 @@ impl Runner<'_, '_> {
             ("STAGEPOST_INPUT", exchange.input.as_os_str().to_owned()),
             ("STAGEPOST_OUTPUT", exchange.output.as_os_str().to_owned()),
             ("STAGEPOST_DRIVER", self.mark.as_str().into()),
+            ("STAGEPOST_DRIVE", self.drive_mark.as_str().into()),
         ];
         program.set.extend(own.map(|(name, value)| (name.into(), value)));
         program
