@@ -28,13 +28,16 @@ fn log(project: &TempProject) -> String {
 
 /// Starts a command, and waits until a file of the project says something.
 fn started(project: &TempProject, args: &[&str], until: &str) -> Child {
-    let child = project.tool(PROGRAM, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        project.tool(PROGRAM, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     for _ in 0..2000 {
         if log(project) == until {
             return child;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+    child.kill().unwrap();
+    child.wait().unwrap();
     panic!("it never got to `{until}`: {}", log(project));
 }
 

@@ -17,6 +17,7 @@ use super::happened::{End, Happened};
 use super::hold::Hold;
 use super::record::{RESULT, Record};
 use super::schedule::{Action, Event, Known, Schedule, Unit};
+use super::view::Publisher;
 use super::watch::{Progress, Watch};
 use super::{Error, made_of, prune};
 use crate::model::{Checkpoint, Hash, Kind, RunId, RunKind, StepStatus};
@@ -102,6 +103,8 @@ pub(super) struct Runner<'p, 'd> {
     pub(super) guard: OnceLock<Option<Guard>>,
     /// The files as they were before steps that are to be rolled back.
     pub(super) before: Mutex<HashMap<Unit, Checkpoint>>,
+    /// Brings the files up to date that other tools read.
+    pub(super) views: Publisher,
 }
 
 /// The variable by which the processes of a run are known.
@@ -149,9 +152,14 @@ impl Runner<'_, '_> {
         }
         drop(self.guard);
         let outcome = outcome?;
-        if !matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
+        if matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
+            drop(self.hold);
+        } else {
             self.hold.tidy();
         }
+        // Only now, when nobody drives it any more, is it told as it stands.
+        self.views.changed();
+        self.views.when_quiet(self.project, &self.id);
         Ok(outcome)
     }
 
@@ -178,6 +186,7 @@ impl Runner<'_, '_> {
     /// Waits for what happens next, and looks now and then whether someone wants it to stop.
     fn next(&self, receive: &Receiver<Sent>) -> Result<Event, Error> {
         const LOOK: Duration = Duration::from_millis(20);
+        self.views.when_due(self.project, &self.id);
         loop {
             match receive.recv_timeout(LOOK) {
                 Ok(event) => return event,
@@ -186,7 +195,7 @@ impl Runner<'_, '_> {
                 {
                     return Ok(Event::Cancelled);
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("we hold the other end ourselves"),
             }
         }
@@ -345,6 +354,7 @@ impl Runner<'_, '_> {
             files: captures.then(Files::default),
             ..Save::default()
         })?;
+        self.views.changed();
         self.drive.watch.saw(Progress::Ended {
             step: &attempt.name,
             attempt: attempt.number,
