@@ -196,7 +196,7 @@ fn damage_is_refused_before_anything_is_done() {
     let ran = project.run(&["flow", "resume", "r1"]);
     ran.fails(
         5,
-        &["run `r1` is damaged: checkpoint ", "the newest sound checkpoint is r1/1 (step one completed)"],
+        &["run `r1` is damaged: ", "checkpoint ", "the newest sound checkpoint is r1/1 (step one completed)"],
     );
     assert_eq!(log(&project), "one two");
     project.write("other.yaml", "name: other\nsteps: [{id: a, run: 'true'}]\n");
