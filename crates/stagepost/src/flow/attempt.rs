@@ -224,12 +224,13 @@ impl Runner<'_, '_> {
         attempt: &Attempt<'_>,
         secrets: &[(OsString, OsString)],
     ) -> Vec<(OsString, OsString)> {
-        let own: [(&str, OsString); 5] = [
+        let own: [(&str, OsString); 6] = [
             ("STAGEPOST_RUN", self.id.as_str().into()),
             ("STAGEPOST_STEP", attempt.name.as_str().into()),
             ("STAGEPOST_ATTEMPT", attempt.number.to_string().into()),
             ("STAGEPOST_KEY", attempt.key.as_str().into()),
             ("STAGEPOST_DRIVER", self.mark.as_str().into()),
+            ("STAGEPOST_DRIVE", self.drive_mark.as_str().into()),
         ];
         let set = attempt.step.env.iter().map(|(name, value)| (name.into(), value.into()));
         set.chain(secrets.iter().cloned()).chain(own.map(|(name, value)| (name.into(), value))).collect()
