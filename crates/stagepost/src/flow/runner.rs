@@ -273,8 +273,8 @@ impl Runner<'_, '_> {
     ) -> Attempt<'s> {
         let (name, item) = (schedule.name(unit), schedule.item(unit));
         let scope = match item.clone() {
-            Some((index, item)) => schedule.scope().for_item(index, item),
-            None => schedule.scope(),
+            Some((index, item)) => schedule.scope(unit.step).for_item(index, item),
+            None => schedule.scope(unit.step),
         };
         let key = key(&self.mark, &name, generation);
         Attempt {
@@ -309,7 +309,8 @@ impl Runner<'_, '_> {
         self.drive.watch.saw(Progress::Began { step: &attempt.name, attempt: attempt.number });
         let done = match &attempt.step.action {
             Does::Run(command) => self.run_program(attempt, command)?,
-            other => Done::refused(format!("`{}` cannot be run here", other.name())),
+            Does::Refine(refine) => self.refine(attempt, refine)?,
+            Does::Ask(_) => unreachable!("a question is asked, not run"),
         };
         self.keep(unit, attempt, done)
     }

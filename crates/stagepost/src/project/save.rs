@@ -12,7 +12,7 @@ use crate::model::{
     Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Event, Kind, Label, MediaType,
     Parent, Run, RunId, RunKind, Snapshot, Timestamp,
 };
-use crate::store::blob::Cut;
+use crate::store::blob::{Cut, WHOLE};
 use crate::store::{Batch, Expect, Found, Hold, NewEntry};
 
 /// What to save.
@@ -160,15 +160,11 @@ impl Project {
         batch: &mut Batch,
     ) -> Result<(Vec<Artifact>, Option<Hold>), Error> {
         let (mut artifacts, mut held) = (Vec::<Artifact>::with_capacity(new.len()), None);
-        let before = if new.is_empty() { None } else { self.store.head(run)?.and_then(Found::live) };
+        let mut before: Option<Option<Checkpoint>> = None;
         for NewArtifact { name, source } in new {
             if artifacts.iter().any(|other| other.name == name) {
                 return Err(Error::TwiceNamed { name: name.to_string() });
             }
-            let base = before
-                .as_ref()
-                .and_then(|before| before.artifact(name.as_str()))
-                .map(|artifact| artifact.blob);
             let (media, blob) = match source {
                 Source::File(path) if is_large(&path)? => {
                     if held.is_none() {
@@ -178,6 +174,12 @@ impl Project {
                 }
                 source => {
                     let (media, bytes) = read(source, &name)?;
+                    // What is kept in one piece has nothing to share with what was there before.
+                    if bytes.len() >= WHOLE && before.is_none() {
+                        before = Some(self.store.head(run)?.and_then(Found::live));
+                    }
+                    let earlier = before.iter().flatten().find_map(|before| before.artifact(name.as_str()));
+                    let base = earlier.map(|artifact| artifact.blob);
                     let payload = self.store.prepare(bytes, cut_of(&media), base);
                     let blob = payload.blob();
                     batch.payloads.push(payload);
