@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use stagepost::model::RepoPath;
 use stagepost::project::{Context, Layer, Origin, Place, Project, Recovery, Settings};
 use stagepost::snapshot::GitProgram;
-use stagepost::{flow, session, task};
+use stagepost::{flow, plan, session, task};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -77,7 +77,8 @@ impl App {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
         let runs = flow::view::catch_up(project).map(drop).map_err(Failure::from);
-        for failure in [sessions, tasks, runs].into_iter().filter_map(Result::err) {
+        let plans = plan::catch_up(project).map(drop).map_err(Failure::from);
+        for failure in [sessions, tasks, plans, runs].into_iter().filter_map(Result::err) {
             self.ui.warn(ui::printable(&failure.message));
         }
     }

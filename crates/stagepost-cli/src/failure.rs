@@ -9,7 +9,7 @@ use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
 use stagepost::snapshot::{self, CaptureError};
-use stagepost::{flow, session, store, task};
+use stagepost::{flow, plan, session, store, task};
 
 /// A failure with its exit code and what to do about it.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl From<project::Error> for Failure {
             }
             E::Branch(error) => branch_code(error),
             E::NothingToImport { .. } => {
-                (Code::NotFound, Some("say what it is with --format maestro or --format tasks".to_owned()))
+                (Code::NotFound, Some("say what it is with --format maestro, tasks or plans".to_owned()))
             }
             E::Exists { .. } => (Code::Refused, Some("export to another folder".to_owned())),
             E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
@@ -214,6 +214,42 @@ impl From<task::Error> for Failure {
             E::Lost { .. } => (Code::NotFound, None),
             E::View { .. } => (Code::Failed, Some("the next command tries again")),
             E::InvalidName(_) => (Code::Usage, None),
+            _ => (Code::Failed, None),
+        };
+        Self { hint: hint.map(str::to_owned), ..Self::from_error(code, &error) }
+    }
+}
+
+impl From<plan::Error> for Failure {
+    fn from(error: plan::Error) -> Self {
+        use plan::Error as E;
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::NoRun { .. } => (Code::NotFound, Some("`stagepost plan list` lists the runs")),
+            E::NotFound { .. } => (Code::NotFound, Some("`stagepost plan show RUN` lists what there is")),
+            E::Job { .. } | E::JobJson(_) => {
+                (Code::Usage, Some("`stagepost schema plan-job` describes the job file"))
+            }
+            E::NoOutputDir => (
+                Code::Usage,
+                Some("say where with `output_dir`, or turn the files off with `\"checkpoint\": false`"),
+            ),
+            E::Outside { .. } => (
+                Code::Usage,
+                Some("name a folder inside the project, or give the whole path of one elsewhere"),
+            ),
+            E::Changed { .. } => (
+                Code::Refused,
+                Some("start a new run without --resume, or go on anyway with --accept-changes"),
+            ),
+            E::Driven { .. } => (Code::Busy, Some("try again when the other process is done")),
+            E::Ended { .. } | E::Recorded { .. } => {
+                (Code::Refused, Some("what is recorded stays: use the next number, or start a new run"))
+            }
+            E::Name { .. } | E::Payload { .. } | E::NoObject { .. } | E::InvalidName(_) => {
+                (Code::Usage, None)
+            }
+            E::View { .. } => (Code::Failed, Some("the next command tries again")),
             _ => (Code::Failed, None),
         };
         Self { hint: hint.map(str::to_owned), ..Self::from_error(code, &error) }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use stagepost::formats::Format;
 use stagepost::project::{ImportItem, ImportPlan};
-use stagepost::{flow, session, task};
+use stagepost::{flow, plan, session, task};
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ pub(crate) struct ImportArgs {
     /// A file, a folder of them, or a project
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// The format: maestro, tasks or runs; without it, each file is looked at
+    /// The format: maestro, tasks, plans or runs; without it, each file is looked at
     #[arg(long)]
     format: Option<String>,
     /// Only print what would be taken in
@@ -29,7 +29,7 @@ pub(crate) struct ImportArgs {
 /// Write checkpoints in the files of another system
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// The format: maestro, tasks or runs
+    /// The format: maestro, tasks, plans or runs
     #[arg(long)]
     format: String,
     /// The folder to write below
@@ -105,6 +105,7 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<(), Failure> {
         Format::Maestro => session::export(&project, &folder)?,
         Format::Tasks => task::export(&project, &folder)?,
         Format::Runs => flow::export(&project, &folder)?,
+        Format::Plans => plan::export(&project, &folder)?,
         other => return Err(Failure::usage(format!("{other} cannot be exported yet"))),
     };
     match app.ui.form {

@@ -21,7 +21,7 @@ use super::view::Publisher;
 use super::watch::{Progress, Watch};
 use super::{Error, made_of, prune};
 use crate::model::{Checkpoint, Hash, Kind, RunId, RunKind, StepStatus};
-use crate::process::{Cancel, Guard};
+use crate::process::{self, Cancel, Guard};
 use crate::project::{Files, Project, Save, Source, Wish};
 use crate::store::{Batch, NewEntry};
 
@@ -143,19 +143,23 @@ impl Runner<'_, '_> {
                 // Whatever went wrong, nothing of ours goes on running.
                 self.stop.cancel();
                 outcome
-            })?
+            })
         };
-        let over = !matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. });
-        let Self { project, id, guard, hold, views, .. } = self;
-        if over {
-            drop(guard);
-            hold.tidy();
-        } else {
+        // A program that left its group on purpose lives as long as the run is driven, and no longer.
+        if self.guard.get().is_some() {
+            let ended = process::end_marked(&marked_variable(&self.mark), self.drive.grace);
+            ended.map_err(|source| Error::LeftOver { source })?;
+        }
+        let Self { project, id, flow, guard, hold, views, .. } = self;
+        drop(guard);
+        let outcome = outcome?;
+        if matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
             drop(hold);
+        } else {
+            hold.tidy();
         }
         // Only now, when nobody drives it any more, is it told as it stands.
-        views.changed();
-        views.when_quiet(project, &id);
+        views.finish(project, &id, &flow);
         Ok(outcome)
     }
 
@@ -182,7 +186,7 @@ impl Runner<'_, '_> {
     /// Waits for what happens next, and looks now and then whether someone wants it to stop.
     fn next(&self, receive: &Receiver<Sent>) -> Result<Event, Error> {
         const LOOK: Duration = Duration::from_millis(20);
-        self.views.when_due(self.project, &self.id);
+        self.views.when_due(self.project, &self.id, &self.flow);
         loop {
             match receive.recv_timeout(LOOK) {
                 Ok(event) => return event,
@@ -191,7 +195,7 @@ impl Runner<'_, '_> {
                 {
                     return Ok(Event::Cancelled);
                 }
-                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id),
+                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id, &self.flow),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("we hold the other end ourselves"),
             }
         }

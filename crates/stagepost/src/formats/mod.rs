@@ -4,6 +4,7 @@
 
 mod json;
 pub mod maestro;
+pub mod plans;
 pub mod runs;
 pub mod tasks;
 
@@ -22,11 +23,13 @@ pub enum Format {
     Tasks,
     /// Runs of a workflow: `.claude/context/runs/<run>/`.
     Runs,
+    /// Plans with iterations: `checkpoints/plans/*_iter*_*.json`.
+    Plans,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks, Format::Runs];
+    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks, Format::Plans, Format::Runs];
 
     /// Returns the name used in commands and records.
     pub fn as_str(self) -> &'static str {
@@ -34,6 +37,7 @@ impl Format {
             Format::Maestro => "maestro",
             Format::Tasks => "tasks",
             Format::Runs => "runs",
+            Format::Plans => "plans",
         }
     }
 
@@ -43,6 +47,7 @@ impl Format {
             Format::Maestro => maestro::is_log(name, bytes),
             Format::Tasks => tasks::is_list(name, bytes),
             Format::Runs => runs::is_one(name, bytes),
+            Format::Plans => plans::Name::read(name).is_some(),
         };
         Self::ALL.iter().find(knows).copied()
     }
@@ -60,12 +65,14 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Self, UnknownFormat> {
         let found = Self::ALL.iter().find(|format| format.as_str() == text).copied();
         // The names that the notes on foreign formats use.
-        let known_as = |text: &str| match text {
+        let other = || match text {
             "task-stage" => Some(Format::Tasks),
+            "twinklr" => Some(Format::Plans),
             "agent-studio" => Some(Format::Runs),
             _ => None,
         };
-        found.or_else(|| known_as(text)).ok_or_else(|| UnknownFormat { text: text.to_owned() })
+        let found = found.or_else(other);
+        found.ok_or_else(|| UnknownFormat { text: text.to_owned() })
     }
 }
 

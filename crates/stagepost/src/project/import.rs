@@ -3,6 +3,7 @@
 //! Source files are only read. What is broken is taken in and flagged. Every original is kept as an artifact.
 
 mod maestro;
+mod plans;
 mod runs;
 mod tasks;
 
@@ -14,11 +15,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::branch::Tag;
+use super::save::media_of;
 use super::{Error, Files, Project};
 use crate::formats::Format;
 use crate::model::{
-    Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, MediaType, ObjectId,
-    Parent, Run, Timestamp, Topic,
+    Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, ObjectId, Parent, Run,
+    Timestamp, Topic,
 };
 use crate::snapshot::Adopt;
 use crate::store::blob::Cut;
@@ -139,6 +141,9 @@ impl Project {
         if wanted(Format::Runs) {
             self.plan_runs(path, format.is_some(), &mut plan)?;
         }
+        if wanted(Format::Plans) {
+            self.plan_plans(path, format.is_some(), &mut plan)?;
+        }
         if plan.items.is_empty() && plan.progress.is_empty() && plan.unreadable.is_empty() {
             return Err(Error::NothingToImport { path: path.to_owned() });
         }
@@ -153,7 +158,10 @@ impl Project {
         for item in &mut plan.items {
             let own = item.id.parse::<CheckpointId>().ok();
             let own = own.map(|id| self.store.checkpoint(&id)).transpose()?.flatten().is_some();
-            item.known = own || known.contains(&item.found.key) || self.is_own_stage(&item.found)?;
+            item.known = own
+                || known.contains(&item.found.key)
+                || self.is_own_stage(&item.found)?
+                || self.is_own_plan(&item.found)?;
         }
         plan.events.retain(|event| !known.contains(&event.key));
         Ok(())
@@ -224,9 +232,9 @@ impl Project {
         let beside = found.beside.iter().map(|(name, bytes)| (*name, bytes));
         let mut artifacts = Vec::new();
         for (name, bytes) in [("original", &found.original)].into_iter().chain(beside) {
-            let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
-            let (cut, media) =
-                if is_json { (Cut::Json, MediaType::json()) } else { (Cut::Content, MediaType::bytes()) };
+            // What is broken, or JSON to its writer only, is not said to be JSON.
+            let media = media_of(bytes, true);
+            let cut = if media.is_json() { Cut::Json } else { Cut::Content };
             let payload = self.store.prepare(bytes.clone(), cut, None);
             let (name, blob) = (ArtifactName::new(name)?, payload.blob());
             artifacts.push(Artifact { name, media, blob });

@@ -72,9 +72,48 @@ impl Project {
 
     fn write_view(&self, view: &View) -> Result<(), Error> {
         let path = self.place.root.join(&view.path);
-        self.refuse_links(&view.path)?;
-        self.claim_view(&claimed(&view.path))?;
+        if Path::new(&view.path).is_absolute() {
+            self.claim_outside(&view.path)?;
+        } else {
+            self.refuse_links(&view.path)?;
+            self.claim_view(&claimed(&view.path))?;
+        }
         replace(&path, &view.bytes)
+    }
+
+    /// Deletes a view that is no longer derived. What someone else changed meanwhile is left; says whether it is gone.
+    pub fn withdraw_view(&self, view: &View) -> Result<bool, Error> {
+        let path = self.place.root.join(&view.path);
+        match fs::read(&path) {
+            Ok(present) if present == view.bytes => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            Err(source) => return Err(Error::File { doing: "read", path, source }),
+        }
+        fs::remove_file(&path).map(|()| true).map_err(|source| Error::File { doing: "delete", path, source })
+    }
+
+    /// Says whether a file is a view of ours.
+    pub(super) fn is_view(&self, path: &Path) -> bool {
+        let inside = path.strip_prefix(&self.place.root).unwrap_or(path).to_string_lossy();
+        self.is_new_view(&inside).is_ok_and(|new| !new) || self.is_known_outside(&inside)
+    }
+
+    /// Keeps what someone else wrote where a view outside of the project will be: its owner named that folder in full.
+    fn claim_outside(&self, path: &str) -> Result<(), Error> {
+        if self.is_known_outside(path) {
+            return Ok(());
+        }
+        self.set_aside(path)?;
+        append(&self.known_outside(), &format!("{path}\n"))
+    }
+
+    fn is_known_outside(&self, path: &str) -> bool {
+        fs::read_to_string(self.known_outside()).is_ok_and(|known| known.lines().any(|line| line == path))
+    }
+
+    fn known_outside(&self) -> PathBuf {
+        self.place.store.join("views.outside")
     }
 
     /// Makes the place of a view ours: what someone else wrote there is kept in the store's folder, git ignores it
