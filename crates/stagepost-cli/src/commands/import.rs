@@ -18,7 +18,7 @@ pub(crate) struct ImportArgs {
     /// A file, a folder of them, or a project
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// The format: maestro, tasks, plans or runs; without it, each file is looked at
+    /// The format: maestro, tasks, runs or plans; without it, each file is looked at
     #[arg(long)]
     format: Option<String>,
     /// Only print what would be taken in
@@ -29,7 +29,7 @@ pub(crate) struct ImportArgs {
 /// Write checkpoints in the files of another system
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// The format: maestro, tasks, plans or runs
+    /// The format: maestro, tasks, runs or plans
     #[arg(long)]
     format: String,
     /// The folder to write below

@@ -113,6 +113,7 @@ impl<'p> Flows<'p> {
             stop: Cancel::new().map_err(failed)?,
             begun: Attempts::open(hold.folder()).map_err(failed)?,
             mark: mark(self.project, id),
+            drive_mark: self.project.new_id().to_string(),
             drive,
             hold,
             guard: OnceLock::new(),

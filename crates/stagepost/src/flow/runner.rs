@@ -99,6 +99,8 @@ pub(super) struct Runner<'p, 'd> {
     pub(super) begun: Attempts,
     /// By this its processes are known, wherever they went.
     pub(super) mark: String,
+    /// By this its processes are known from those of an earlier or later drive of the run.
+    pub(super) drive_mark: String,
     pub(super) hold: Hold,
     pub(super) guard: OnceLock<Option<Guard>>,
     /// The files as they were before steps that are to be rolled back.
@@ -131,7 +133,8 @@ impl Runner<'_, '_> {
 
     /// Has a small process end everything if this one is killed. Without one, the next drive ends what is left.
     pub(super) fn guard(&self) {
-        self.guard.get_or_init(|| Guard::over(&marked_variable(&self.mark)).ok());
+        // Not the mark of the run: the guard of one that was killed must not end what the next one starts.
+        self.guard.get_or_init(|| Guard::over(&format!("STAGEPOST_DRIVE={}", self.drive_mark)).ok());
     }
 
     /// Drives the run until it ends, waits or is stopped.

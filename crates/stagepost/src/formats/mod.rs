@@ -29,7 +29,7 @@ pub enum Format {
 
 impl Format {
     /// Every format.
-    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks, Format::Plans, Format::Runs];
+    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks, Format::Runs, Format::Plans];
 
     /// Returns the name used in commands and records.
     pub fn as_str(self) -> &'static str {
@@ -67,12 +67,11 @@ impl FromStr for Format {
         // The names that the notes on foreign formats use.
         let other = || match text {
             "task-stage" => Some(Format::Tasks),
-            "twinklr" => Some(Format::Plans),
             "agent-studio" => Some(Format::Runs),
+            "twinklr" => Some(Format::Plans),
             _ => None,
         };
-        let found = found.or_else(other);
-        found.ok_or_else(|| UnknownFormat { text: text.to_owned() })
+        found.or_else(other).ok_or_else(|| UnknownFormat { text: text.to_owned() })
     }
 }
 

@@ -82,15 +82,26 @@ impl Project {
         if ids.is_empty() {
             return Ok(());
         }
-        let mut with_files = Vec::new();
-        for id in ids {
-            let found = self.store.checkpoint(id)?.and_then(Found::live);
-            with_files.extend(found.filter(|one| one.content.snapshot.is_some()).map(|one| one.id));
-        }
+        let with_files = self.with_files(ids)?;
         let body = json!({"checkpoints": ids, "who": self.context.who});
         let event = Event { topic: Topic::Prune, key: "gc".to_owned(), at: self.context.clock.now(), body };
         self.store.prune(ids, event)?;
-        if with_files.is_empty() { Ok(()) } else { Ok(self.snapshots()?.release(&with_files)?) }
+        if !with_files.is_empty() {
+            self.snapshots()?.release(&with_files)?;
+        }
+        Ok(())
+    }
+
+    /// Those of some checkpoints that files were captured with.
+    fn with_files(&self, ids: &[CheckpointId]) -> Result<Vec<CheckpointId>, Error> {
+        let mut with_files = Vec::new();
+        for id in ids {
+            let found = self.store.checkpoint(id)?.and_then(Found::live);
+            if found.is_some_and(|checkpoint| checkpoint.content.snapshot.is_some()) {
+                with_files.push(*id);
+            }
+        }
+        Ok(with_files)
     }
 
     /// Lets go of snapshots whose checkpoint is pruned or was never written. Whoever is about to write one holds
