@@ -153,16 +153,16 @@ impl Runner<'_, '_> {
             let ended = process::end_marked(&marked_variable(&self.mark), self.drive.grace);
             ended.map_err(|source| Error::LeftOver { source })?;
         }
-        drop(self.guard);
+        let Self { project, id, flow, guard, hold, views, .. } = self;
+        drop(guard);
         let outcome = outcome?;
         if matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
-            drop(self.hold);
+            drop(hold);
         } else {
-            self.hold.tidy();
+            hold.tidy();
         }
         // Only now, when nobody drives it any more, is it told as it stands.
-        self.views.changed();
-        self.views.when_quiet(self.project, &self.id);
+        views.finish(project, &id, &flow);
         Ok(outcome)
     }
 
@@ -189,7 +189,7 @@ impl Runner<'_, '_> {
     /// Waits for what happens next, and looks now and then whether someone wants it to stop.
     fn next(&self, receive: &Receiver<Sent>) -> Result<Event, Error> {
         const LOOK: Duration = Duration::from_millis(20);
-        self.views.when_due(self.project, &self.id);
+        self.views.when_due(self.project, &self.id, &self.flow);
         loop {
             match receive.recv_timeout(LOOK) {
                 Ok(event) => return event,
@@ -198,7 +198,7 @@ impl Runner<'_, '_> {
                 {
                     return Ok(Event::Cancelled);
                 }
-                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id),
+                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id, &self.flow),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("we hold the other end ourselves"),
             }
         }
