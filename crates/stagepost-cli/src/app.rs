@@ -4,9 +4,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use stagepost::model::RepoPath;
-use stagepost::project::{Context, Layer, Origin, Place, Project, Recovery, Settings};
+use stagepost::project::{Context, Interrupted, Layer, Origin, Place, Project, Recovery, Settings};
 use stagepost::snapshot::GitProgram;
-use stagepost::{plan, session, task};
+use stagepost::{flow, plan, session, task};
 
 use crate::args::Global;
 use crate::failure::Failure;
@@ -77,13 +77,18 @@ impl App {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
         let plans = plan::catch_up(project).map(drop).map_err(Failure::from);
-        for failure in [sessions, tasks, plans].into_iter().filter_map(Result::err) {
+        let runs = flow::view::catch_up(project).map(drop).map_err(Failure::from);
+        for failure in [sessions, tasks, plans, runs].into_iter().filter_map(Result::err) {
             self.ui.warn(ui::printable(&failure.message));
         }
     }
 
     /// Says what became of a restore that had been cut off.
     fn recovered(&self, project: &Project, recovery: &Recovery) -> Result<(), Failure> {
+        if let Interrupted::Checkpoint { tag } = &recovery.of {
+            self.ui.warn(format!("took back the checkpoint {} that had been cut off", ui::printable(tag)));
+            return Ok(());
+        }
         let id = project.short_id(&recovery.target)?;
         let what = if recovery.finished { "finished" } else { "took back" };
         self.ui.warn(format!("{what} the restore of {id} that had been cut off"));

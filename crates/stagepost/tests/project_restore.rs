@@ -301,3 +301,36 @@ fn one_process_saves_many_times_while_packs_are_merged() {
     assert_eq!(temp.read("a.txt").as_deref(), Some("4"));
     assert!(project.verify().unwrap().is_sound());
 }
+
+#[test]
+fn of_two_restores_at_once_one_waits_and_both_can_be_undone() {
+    let temp = TempProject::git();
+    for name in 0..40 {
+        temp.write(&format!("{name}.txt"), "first");
+    }
+    let project = temp.open();
+    let first = save_files(&project, "first");
+    for name in 0..40 {
+        temp.write(&format!("{name}.txt"), "second");
+    }
+    let second = save_files(&project, "second");
+    for name in 0..40 {
+        temp.write(&format!("{name}.txt"), "third");
+    }
+    let others = [temp.open(), temp.open()];
+    std::thread::scope(|scope| {
+        for (project, target) in others.iter().zip([&first, &second]) {
+            scope.spawn(move || project.restore(target, &whole()).unwrap());
+        }
+    });
+    let read = || (0..40).map(|name| temp.read(&format!("{name}.txt")).unwrap()).collect::<Vec<_>>();
+    let restores = project.restores().unwrap();
+    assert_eq!(restores.len(), 2);
+    let last = if restores[1].1.target == first.id { "first" } else { "second" };
+    assert_eq!(read(), vec![last; 40], "files of both");
+
+    project.undo().unwrap();
+    assert_eq!(read(), vec![if last == "first" { "second" } else { "first" }; 40]);
+    project.undo().unwrap();
+    assert_eq!(read(), vec!["third"; 40]);
+}

@@ -12,7 +12,7 @@ use restore_support::{assert_is, assert_no_leftovers, between, everything, go_on
 use snapshot_support::{Fixture, bytes, id};
 use stagepost::model::{RepoPath, SkipReason};
 use stagepost::snapshot::restore::{LeftReason, Mode, Refusal, Restore, RestoreError};
-use stagepost::snapshot::{Capture, Keep, Way};
+use stagepost::snapshot::{Capture, Keep, Secrets, Way};
 
 #[test]
 fn an_agent_made_a_mess_and_everything_comes_back() {
@@ -550,4 +550,55 @@ fn what_was_private_stays_private() {
     restore(&fixture.open(), &first, Mode::Files, &[]).ok();
     let mode = fs::metadata(fixture.root.join("secret")).unwrap().permissions().mode();
     assert_eq!((mode & 0o777, fs::read(fixture.root.join("secret")).unwrap()), (0o600, b"first".to_vec()));
+}
+
+#[test]
+fn a_secret_that_was_left_out_is_neither_deleted_nor_overwritten() {
+    let fixture = Fixture::new();
+    let snapshots = fixture.open();
+    let without = fixture.capture();
+    fixture.write("conf/.env", "old token");
+    let asked = Capture { secrets: Secrets::Include, ..Capture::default() };
+    let with = snapshots.capture(&id(), &asked).unwrap();
+    fixture.write("conf/.env", "new token").write("a.txt", "changed");
+
+    let outcome = restore(&snapshots, &without, Mode::Files, &[]);
+    assert_eq!(outcome.plan.files.left[0].reason, LeftReason::NotHeldNow(SkipReason::Secret));
+    outcome.ok();
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"one\n");
+    assert_eq!(fs::read(fixture.root.join("conf/.env")).unwrap(), b"new token");
+
+    fixture.write("a.txt", "changed again");
+    let refused = restore(&snapshots, &with, Mode::Files, &[]).restored.unwrap_err();
+    let path = RepoPath::from("conf/.env");
+    let expected = Refusal::NotHeld { path, reason: SkipReason::Secret };
+    assert!(matches!(&refused, RestoreError::Refused { refusals } if *refusals == [expected]), "{refused:?}");
+    assert_eq!(fs::read(fixture.root.join("conf/.env")).unwrap(), b"new token");
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"changed again");
+}
+
+#[test]
+fn what_does_not_read_back_as_it_was_written_is_an_error() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("dir/b.txt", "broken");
+    let snapshots = fixture.open();
+    let safety = fixture.capture();
+    let restore = between(&safety, &good, Mode::Files);
+    let plan = snapshots.plan_restore(&restore).unwrap();
+    // Between writing beside the place and putting it there, the disk turns one byte.
+    let mut spoil = |path: &RepoPath| {
+        for entry in fs::read_dir(fixture.root.join("dir")).unwrap().flatten() {
+            if entry.file_name().as_encoded_bytes().starts_with(b".stagepost-restore-") {
+                assert_eq!(*path, RepoPath::from("dir/b.txt"));
+                fs::write(entry.path(), "twp\n").unwrap();
+            }
+        }
+        go_on(path)
+    };
+    let error = snapshots.apply_restore(&plan, &mut spoil).unwrap_err();
+    assert!(
+        matches!(&error, RestoreError::NotAsWritten { path } if *path == "dir/b.txt".into()),
+        "{error:?}"
+    );
 }

@@ -11,7 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use snapshot_support::{Fixture, id};
-use stagepost::snapshot::{Capture, CaptureError, Consent, GitProgram, Keep, Open, Refusal, Snapshots, Way};
+use stagepost::model::{SkipReason, Snapshot};
+use stagepost::snapshot::{
+    Capture, CaptureError, Consent, GitProgram, Keep, Open, Refusal, Secrets, Snapshots, Way,
+};
 
 /// Every file of the user's repository, but for objects and what is ours.
 fn users_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -351,6 +354,46 @@ fn a_capture_that_takes_too_long_fails_as_a_whole() {
         assert!(matches!(error, CaptureError::Deadline { .. }), "{error:?}");
     }
     assert_eq!(fixture.git(&["for-each-ref", "refs/stagepost"]), "");
+}
+
+fn left_out(snapshot: &Snapshot) -> Vec<(String, SkipReason)> {
+    snapshot.skipped.iter().map(|skipped| (skipped.path.to_string(), skipped.reason)).collect()
+}
+
+#[test]
+fn secrets_that_git_does_not_track_are_left_out_and_listed() {
+    for (keep, way) in WAYS {
+        let fixture = Fixture::new();
+        fixture.write("kept/.env", "tracked").commit("a tracked one");
+        fixture.write(".env", "TOKEN=1").write("keys/server.pem", "private").write(".env.example", "TOKEN=");
+        fixture.write("kept/.env", "tracked and changed").link("id_rsa", "elsewhere");
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        let names = |snapshot: &Snapshot| -> Vec<String> {
+            let changes = snapshots.objects().diff_trees(None, Some(&snapshot.tree)).unwrap();
+            changes.iter().map(|change| change.path.to_string()).filter(|p| !p.ends_with("txt")).collect()
+        };
+        let secret = SkipReason::Secret;
+        let both = vec![(".env".to_owned(), secret), ("keys/server.pem".to_owned(), secret)];
+        let held = [".env.example", "id_rsa", "kept/.env", "link", "run.sh"];
+        // The second one has a state to go by.
+        for _ in 0..2 {
+            let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+            assert_eq!(left_out(&snapshot), both, "{keep:?} {way:?}");
+            assert_eq!(names(&snapshot), held, "{keep:?} {way:?}");
+        }
+        let asked = Capture { secrets: Secrets::Include, ..Capture::default() };
+        let snapshot = snapshots.capture(&id(), &asked).unwrap();
+        assert_eq!(left_out(&snapshot), [], "{keep:?} {way:?}");
+        assert_eq!(snapshot.tree.as_str(), fixture.oracle(), "{keep:?} {way:?}");
+        let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+        assert_eq!(left_out(&snapshot), both, "{keep:?} {way:?}: asked for once is not for ever");
+
+        fixture.git(&["add", "-f", ".env"]);
+        fixture.git(&["rm", "-q", "--cached", "kept/.env"]);
+        let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+        let now = vec![("kept/.env".to_owned(), secret), ("keys/server.pem".to_owned(), secret)];
+        assert_eq!(left_out(&snapshot), now, "{keep:?} {way:?}: what is tracked counts");
+    }
 }
 
 #[test]

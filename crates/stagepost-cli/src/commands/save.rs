@@ -32,6 +32,9 @@ pub(crate) struct SaveArgs {
     /// Keep these ignored files or folders too
     #[arg(long, value_name = "PATH", conflicts_with = "no_files")]
     include_ignored: Vec<PathBuf>,
+    /// Keep files that look like secrets (`.env`, `*.pem` and the like) too; those that git tracks always are
+    #[arg(long, conflicts_with = "no_files")]
+    include_secrets: bool,
     /// Agree to keep a home folder, the whole file system, or absurdly many files
     #[arg(long)]
     consent: bool,
@@ -41,13 +44,14 @@ pub(crate) struct SaveArgs {
 }
 
 pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
-    let (no_files, consent, ignored) = (args.no_files, args.consent, args.include_ignored.clone());
+    let (no_files, consent, include_secrets) = (args.no_files, args.consent, args.include_secrets);
+    let ignored = args.include_ignored.clone();
     let mut save = args.into_save()?;
     let project = app.open_to_write()?;
     if !no_files {
         let include_ignored =
             ignored.iter().map(|path| app.repo_path(&project, path)).collect::<Result<_, _>>()?;
-        save.files = Some(Files { include_ignored, consent, ..Files::default() });
+        save.files = Some(Files { include_ignored, include_secrets, consent, ..Files::default() });
     }
     let saved = project.save(save)?;
     tell_left_out(app, &saved);
@@ -85,6 +89,9 @@ pub(crate) fn reason(reason: SkipReason) -> &'static str {
         SkipReason::Special => "it is not a file",
         SkipReason::NestedUnborn => "it is a repository without a commit",
         SkipReason::InvalidName => "git can hold no such name",
+        SkipReason::Secret => {
+            "it looks like a secret; ignore it in git, or keep it with `--include-secrets` or `snapshot.secrets = true`"
+        }
         _ => "it cannot be held",
     }
 }

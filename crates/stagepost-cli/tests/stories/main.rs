@@ -6,6 +6,7 @@ mod support;
 
 mod damage;
 mod everyday;
+mod flow_files;
 mod gates;
 mod going_back;
 mod hostile;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stagepost::lock::Lock;
 
-use crate::support::TempProject;
+use crate::support::{PROGRAM, TempProject};
 
 /// A repository with one commit and someone who makes commits.
 fn repository() -> TempProject {
@@ -214,7 +214,10 @@ fn killed_before_its_view(project: &TempProject, args: &[&str], run: &str) {
     let args = [&["--busy-timeout", "60s"], args].concat();
     let mut child = project.tool(crate::support::PROGRAM, &args).stdout(Stdio::null()).spawn().unwrap();
     let database = project.database();
-    let written = || database.query_row("SELECT max(position) FROM entries", [], |row| row.get::<_, i64>(0));
+    let written = || {
+        database
+            .query_row("SELECT max(position) FROM entries WHERE class = 2", [], |row| row.get::<_, i64>(0))
+    };
     let (start, deadline) = (written().unwrap(), std::time::Instant::now() + Duration::from_secs(60));
     while written().unwrap() == start && std::time::Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(10));
@@ -250,4 +253,47 @@ fn a_task_killed_before_its_files_were_written_is_mended_by_the_next_command() {
     let list = std::fs::read(project.folder.join(".checkpoint-metadata.json")).unwrap();
     let list: Value = serde_json::from_slice(&list).unwrap();
     assert_eq!(list[1]["stage"], "validated");
+}
+
+/// A hook that kills git and whoever started it, as when a machine runs out of memory.
+const KILLER: &str = "#!/bin/sh\n\
+    case \"$1\" in committed|aborted) exit 0;; prepared) grep -q refs/heads/ || exit 0;; esac\n\
+    program=$(ps -o ppid= -p $PPID || cut -d' ' -f4 /proc/$PPID/stat)\n\
+    kill -9 $program $PPID\n";
+
+#[test]
+fn a_checkpoint_that_is_cut_off_is_taken_back_whole_and_git_is_free_again() {
+    use std::os::unix::fs::PermissionsExt;
+    for hook in ["pre-commit", "reference-transaction", "post-commit"] {
+        let project = repository();
+        project.write("a.txt", "two\n");
+        project.write("b.txt", "staged\n");
+        git(&project, &["add", "b.txt"]);
+        project.ok(&["init"]);
+        let stands = || {
+            let told = [
+                vec!["rev-parse", "HEAD"],
+                vec!["ls-files", "-s"],
+                vec!["status", "--porcelain"],
+                vec!["tag"],
+            ];
+            told.map(|args| git(&project, &args))
+        };
+        let before = stands();
+        let path = project.write(&format!(".git/hooks/{hook}"), KILLER);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let create = ["session", "create", "--session-id", "s", "--description", "d", "--phase", "plan"];
+        let killed = project.tool(PROGRAM, &create).output().unwrap();
+        assert!(killed.status.code().is_none() && killed.stdout.is_empty(), "{hook}: {killed:?}");
+        std::fs::remove_file(&path).unwrap();
+        assert!(!project.folder.join(".git/index.lock").exists(), "{hook}");
+
+        let next = project.run(&["log", "--all"]);
+        assert!(next.code == 0 && next.err.contains("had been cut off"), "{hook}: {next:?}");
+        assert_eq!(stands(), before, "{hook}");
+        git(&project, &["commit", "-qam", "the user's own"]);
+        let made = bare(&project, &create);
+        assert_eq!(made["commit_sha"].as_str().unwrap(), git(&project, &["rev-parse", "HEAD"]), "{hook}");
+        assert_eq!(project.ok(&["log", "--all", "-q"]).lines().count(), 1, "{hook}");
+    }
 }

@@ -214,7 +214,7 @@ impl Runner<'_, '_> {
         program.unset = known.filter(|name| !attempt.step.secrets.contains(name)).map(Into::into).collect();
         program.set = attempt.step.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         program.set.extend_from_slice(secrets);
-        let own: [(&str, OsString); 7] = [
+        let own: [(&str, OsString); 8] = [
             ("STAGEPOST_RUN", self.id.as_str().into()),
             ("STAGEPOST_STEP", attempt.name.as_str().into()),
             ("STAGEPOST_ATTEMPT", attempt.number.to_string().into()),
@@ -222,6 +222,7 @@ impl Runner<'_, '_> {
             ("STAGEPOST_INPUT", exchange.input.as_os_str().to_owned()),
             ("STAGEPOST_OUTPUT", exchange.output.as_os_str().to_owned()),
             ("STAGEPOST_DRIVER", self.mark.as_str().into()),
+            ("STAGEPOST_DRIVE", self.drive_mark.as_str().into()),
         ];
         program.set.extend(own.map(|(name, value)| (name.into(), value)));
         program

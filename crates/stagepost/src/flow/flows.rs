@@ -15,6 +15,7 @@ use super::reuse::Plan;
 use super::runner::{Drive, Outcome, Runner, mark, marked_variable};
 use super::schedule::Known;
 use super::state::{RunState, StepState};
+use super::view::{self, Publisher};
 use super::watch::Progress;
 use super::{Error, prune};
 use crate::model::{Run as RunRecord, RunId, RunKind};
@@ -107,10 +108,12 @@ impl<'p> Flows<'p> {
         Ok(Runner {
             project: self.project,
             id: id.clone(),
+            views: Publisher::new(self.project, id, flow.view),
             flow,
             stop: Cancel::new().map_err(failed)?,
             begun: Attempts::open(hold.folder()).map_err(failed)?,
             mark: mark(self.project, id),
+            drive_mark: self.project.new_id().to_string(),
             drive,
             hold,
             guard: OnceLock::new(),
@@ -201,6 +204,7 @@ impl<'p> Flows<'p> {
         let why = Some(why.to_owned()).filter(|why| !why.is_empty());
         prune::end(self.project, id, End::Cancelled, why, None)?;
         hold.tidy();
+        view::refresh(self.project, id);
         Ok(())
     }
 

@@ -37,9 +37,15 @@ mod flows;
 mod resume;
 mod runner;
 
+pub mod cleanup;
+pub mod view;
+
+mod export;
+
 mod error;
 
 pub use error::Error;
+pub use export::export;
 pub use fingerprint::Fingerprint;
 pub use flows::{Flows, Source};
 pub use happened::{Accepted, Definition, End, Happened};

@@ -17,10 +17,11 @@ use super::happened::{End, Happened};
 use super::hold::Hold;
 use super::record::{RESULT, Record};
 use super::schedule::{Action, Event, Known, Schedule, Unit};
+use super::view::Publisher;
 use super::watch::{Progress, Watch};
 use super::{Error, made_of, prune};
 use crate::model::{Checkpoint, Hash, Kind, RunId, RunKind, StepStatus};
-use crate::process::{Cancel, Guard};
+use crate::process::{self, Cancel, Guard};
 use crate::project::{Files, Project, Save, Source, Wish};
 use crate::store::{Batch, NewEntry};
 
@@ -98,10 +99,14 @@ pub(super) struct Runner<'p, 'd> {
     pub(super) begun: Attempts,
     /// By this its processes are known, wherever they went.
     pub(super) mark: String,
+    /// By this its processes are known from those of an earlier or later drive of the run.
+    pub(super) drive_mark: String,
     pub(super) hold: Hold,
     pub(super) guard: OnceLock<Option<Guard>>,
     /// The files as they were before steps that are to be rolled back.
     pub(super) before: Mutex<HashMap<Unit, Checkpoint>>,
+    /// Brings the files up to date that other tools read.
+    pub(super) views: Publisher,
 }
 
 /// The variable by which the processes of a run are known.
@@ -128,7 +133,8 @@ impl Runner<'_, '_> {
 
     /// Has a small process end everything if this one is killed. Without one, the next drive ends what is left.
     pub(super) fn guard(&self) {
-        self.guard.get_or_init(|| Guard::over(&marked_variable(&self.mark)).ok());
+        // Not the mark of the run: the guard of one that was killed must not end what the next one starts.
+        self.guard.get_or_init(|| Guard::over(&format!("STAGEPOST_DRIVE={}", self.drive_mark)).ok());
     }
 
     /// Drives the run until it ends, waits or is stopped.
@@ -140,13 +146,23 @@ impl Runner<'_, '_> {
                 // Whatever went wrong, nothing of ours goes on running.
                 self.stop.cancel();
                 outcome
-            })?
+            })
         };
-        let over = !matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. });
-        if over {
-            drop(self.guard);
+        // A program that left its group on purpose lives as long as the run is driven, and no longer.
+        if self.guard.get().is_some() {
+            let ended = process::end_marked(&marked_variable(&self.mark), self.drive.grace);
+            ended.map_err(|source| Error::LeftOver { source })?;
+        }
+        drop(self.guard);
+        let outcome = outcome?;
+        if matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
+            drop(self.hold);
+        } else {
             self.hold.tidy();
         }
+        // Only now, when nobody drives it any more, is it told as it stands.
+        self.views.changed();
+        self.views.when_quiet(self.project, &self.id);
         Ok(outcome)
     }
 
@@ -173,6 +189,7 @@ impl Runner<'_, '_> {
     /// Waits for what happens next, and looks now and then whether someone wants it to stop.
     fn next(&self, receive: &Receiver<Sent>) -> Result<Event, Error> {
         const LOOK: Duration = Duration::from_millis(20);
+        self.views.when_due(self.project, &self.id);
         loop {
             match receive.recv_timeout(LOOK) {
                 Ok(event) => return event,
@@ -181,7 +198,7 @@ impl Runner<'_, '_> {
                 {
                     return Ok(Event::Cancelled);
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("we hold the other end ourselves"),
             }
         }
@@ -339,6 +356,7 @@ impl Runner<'_, '_> {
             files: captures.then(Files::default),
             ..Save::default()
         })?;
+        self.views.changed();
         self.drive.watch.saw(Progress::Ended {
             step: &attempt.name,
             attempt: attempt.number,

@@ -5,6 +5,7 @@
 mod json;
 pub mod maestro;
 pub mod plans;
+pub mod runs;
 pub mod tasks;
 
 use std::fmt;
@@ -20,19 +21,22 @@ pub enum Format {
     Maestro,
     /// Tasks with stages: `.checkpoint-metadata.json` and tags `checkpoint-t*`.
     Tasks,
+    /// Runs of a workflow: `.claude/context/runs/<run>/`.
+    Runs,
     /// Plans with iterations: `checkpoints/plans/*_iter*_*.json`.
     Plans,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks, Format::Plans];
+    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks, Format::Runs, Format::Plans];
 
     /// Returns the name used in commands and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Maestro => "maestro",
             Format::Tasks => "tasks",
+            Format::Runs => "runs",
             Format::Plans => "plans",
         }
     }
@@ -42,6 +46,7 @@ impl Format {
         let knows = |format: &&Format| match format {
             Format::Maestro => maestro::is_log(name, bytes),
             Format::Tasks => tasks::is_list(name, bytes),
+            Format::Runs => runs::is_one(name, bytes),
             Format::Plans => plans::Name::read(name).is_some(),
         };
         Self::ALL.iter().find(knows).copied()
@@ -62,11 +67,11 @@ impl FromStr for Format {
         // The names that the notes on foreign formats use.
         let other = || match text {
             "task-stage" => Some(Format::Tasks),
+            "agent-studio" => Some(Format::Runs),
             "twinklr" => Some(Format::Plans),
             _ => None,
         };
-        let found = found.or_else(other);
-        found.ok_or_else(|| UnknownFormat { text: text.to_owned() })
+        found.or_else(other).ok_or_else(|| UnknownFormat { text: text.to_owned() })
     }
 }
 

@@ -50,6 +50,8 @@ pub enum Topic {
     Run,
     /// Something was imported; keyed by its source.
     Import,
+    /// A checkpoint with a commit or tag began, or was taken back; keyed by the worktree.
+    Mark,
 }
 
 impl Topic {
@@ -63,6 +65,7 @@ impl Topic {
             Topic::Gate => "gate",
             Topic::Run => "run",
             Topic::Import => "import",
+            Topic::Mark => "mark",
         }
     }
 }

@@ -251,6 +251,8 @@ pub enum SkipReason {
     NestedUnborn,
     /// git holds no file of this name, such as `.GIT/x`.
     InvalidName,
+    /// Its name says that it holds a secret, git does not track it, and it was not asked for.
+    Secret,
 }
 
 #[cfg(test)]

@@ -7,9 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::SystemTime;
 
-use super::{GitPlace, Project};
+use super::Project;
 use crate::model::{ObjectId, RepoPath};
 use crate::snapshot::Operation;
 
@@ -71,14 +70,6 @@ pub enum BranchError {
         /// Why.
         source: io::Error,
     },
-    /// The index could not be read or put back.
-    #[error("failed to keep the index {}", path.display())]
-    Index {
-        /// The index.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
 }
 
 /// Names what a repository is in the middle of.
@@ -99,13 +90,15 @@ const DURABLE: [&str; 2] = ["-c", "core.fsync=committed"];
 /// git, acting as the user in the repository of a project.
 pub(super) struct UserGit<'a> {
     project: &'a Project,
-    place: &'a GitPlace,
+    index: Option<PathBuf>,
 }
 
 impl Project {
     pub(super) fn user_git(&self) -> Result<UserGit<'_>, BranchError> {
-        let none = || BranchError::NoRepository { root: self.place.root.clone() };
-        Ok(UserGit { project: self, place: self.place.git.as_ref().ok_or_else(none)? })
+        if self.place.git.is_none() {
+            return Err(BranchError::NoRepository { root: self.place.root.clone() });
+        }
+        Ok(UserGit { project: self, index: None })
     }
 }
 
@@ -113,6 +106,7 @@ impl UserGit<'_> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.project.context.git.as_user(&self.project.place.root);
         command.args(args);
+        command.envs(self.index.as_ref().map(|index| ("GIT_INDEX_FILE", index)));
         command
     }
 
@@ -128,33 +122,30 @@ impl UserGit<'_> {
         })
     }
 
-    /// Stages what differs and commits it; on failure the index is as before. `paths` names what differs; without
-    /// them git looks itself. `head` is where HEAD is now. Returns what is needed to take the commit back.
-    pub(super) fn commit(
-        &self,
-        head: Option<ObjectId>,
-        paths: Option<&[RepoPath]>,
-        message: &str,
-    ) -> Result<Before, BranchError> {
-        let index = Kept::read(&self.place.dir.join("index"))?;
-        if let Err(error) = self.stage(paths).and_then(|()| self.commit_staged(message)) {
-            index.put_back()?;
-            return Err(error);
-        }
-        Ok(Before { head, index })
+    /// The same git with another index.
+    pub(super) fn with_index(self, index: &Path) -> Self {
+        Self { index: Some(index.to_owned()), ..self }
     }
 
-    /// Takes a commit back that was just made, unless the branch has moved on since: branch and index are as before,
-    /// and the files were never touched.
-    pub(super) fn take_back(&self, commit: &ObjectId, before: Before) -> Result<(), BranchError> {
-        let doing = "take the commit back";
-        let mut args = vec!["update-ref", "-m", "stagepost: the checkpoint could not be tagged"];
-        match &before.head {
-            Some(head) => args.extend(["HEAD", head.as_str(), commit.as_str()]),
-            None => args.extend(["-d", "HEAD", commit.as_str()]),
-        }
-        succeeded(doing, &self.run(doing, self.command(&args), b"")?)?;
-        before.index.put_back()
+    /// Stages what differs and commits it. `paths` names what differs; without them git looks itself.
+    pub(super) fn commit(&self, paths: Option<&[RepoPath]>, message: &str) -> Result<(), BranchError> {
+        self.stage(paths).and_then(|()| self.commit_staged(message))
+    }
+
+    /// Returns the parents of a commit as git lists them, its tree and its message.
+    pub(super) fn read_commit(&self, commit: &ObjectId) -> Result<(String, String, String), BranchError> {
+        let text =
+            self.ask("read a commit", &["show", "--no-patch", "--format=%P%n%T%n%B", commit.as_str()])?;
+        let mut parts = text.splitn(3, '\n').map(str::to_owned);
+        let mut next = || parts.next().unwrap_or_default();
+        Ok((next(), next(), next()))
+    }
+
+    /// Lets a tag name again what it named before, without its message being made anew.
+    pub(super) fn put_tag_back(&self, name: &str, object: &ObjectId) -> Result<(), BranchError> {
+        let doing = "put a tag back";
+        let name = format!("refs/tags/{name}");
+        succeeded(doing, &self.run(doing, self.command(&["update-ref", &name, object.as_str()]), b"")?)
     }
 
     fn stage(&self, paths: Option<&[RepoPath]>) -> Result<(), BranchError> {
@@ -302,55 +293,6 @@ impl Tag {
             seconds: seconds.parse().unwrap_or(0),
             message,
         })
-    }
-}
-
-/// Branch and index as they were before a commit.
-pub(super) struct Before {
-    head: Option<ObjectId>,
-    index: Kept,
-}
-
-/// The index as it was before something was staged.
-struct Kept {
-    path: PathBuf,
-    found: Option<(Vec<u8>, SystemTime)>,
-}
-
-impl Kept {
-    fn read(path: &Path) -> Result<Self, BranchError> {
-        let read = || io::Result::Ok((fs::read(path)?, fs::metadata(path)?.modified()?));
-        let found = match read() {
-            Ok(found) => Some(found),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(BranchError::Index { path: path.to_owned(), source }),
-        };
-        Ok(Self { path: path.to_owned(), found })
-    }
-
-    /// Puts the index back by git's own protocol: a lock that becomes the file. Its time goes back too: git takes
-    /// an entry for clean without reading the file if the index is newer than the file.
-    fn put_back(self) -> Result<(), BranchError> {
-        let write =
-            || {
-                let lock = self.path.with_extension("lock");
-                let mut file = fs::File::options().write(true).create_new(true).open(&lock)?;
-                match &self.found {
-                    Some((bytes, modified)) => {
-                        file.write_all(bytes)?;
-                        file.set_modified(*modified)?;
-                        fs::rename(&lock, &self.path)
-                    }
-                    None => {
-                        let removed = fs::remove_file(&self.path);
-                        fs::remove_file(&lock)?;
-                        removed.or_else(|error| {
-                            if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) }
-                        })
-                    }
-                }
-            };
-        write().map_err(|source| BranchError::Index { path: self.path.clone(), source })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::model::{Checkpoint, CheckpointId, RepoPath, Snapshot, Timestamp};
 use crate::snapshot::diff::{Diff as FilesDiff, DiffOptions};
-use crate::snapshot::{Capture, Consent, Keep, Look, Open, Signature, Snapshots, Way};
+use crate::snapshot::{Capture, Consent, Keep, Look, Open, Secrets, Signature, Snapshots, Way};
 
 use super::settings::StoreKind;
 use super::{Error, Project};
@@ -12,6 +12,8 @@ use super::{Error, Project};
 pub struct Files {
     /// Ignored files or folders to capture all the same.
     pub include_ignored: Vec<RepoPath>,
+    /// Whether files that look like secrets are captured too, whatever the settings say.
+    pub include_secrets: bool,
     /// Whether a person agreed to capture a home folder or absurdly many files.
     pub consent: bool,
     /// Ignored files that are about to be overwritten: captured whatever their size.
@@ -59,6 +61,10 @@ impl Project {
         Capture {
             max_file_size: self.settings.max_file_size,
             include_ignored: files.include_ignored.clone(),
+            secrets: match files.include_secrets || self.settings.secrets {
+                true => Secrets::Include,
+                false => Secrets::LeaveOut,
+            },
             force: files.force.clone(),
             deadline: self.settings.deadline,
             max_untracked: self.settings.max_untracked,

@@ -4,6 +4,7 @@
 
 mod maestro;
 mod plans;
+mod runs;
 mod tasks;
 
 use std::collections::HashSet;
@@ -54,7 +55,8 @@ pub struct ImportItem {
     pub known: bool,
     /// Whether it can be trusted as it is: `ok`, or what was found.
     pub integrity: String,
-    /// Where its commit was found: `recorded`, `resolved-from-tag`, `resolved-from-text` or `missing`.
+    /// Where its commit was found: `recorded`, `resolved-from-tag`, `resolved-from-text` or `missing`; `none` where the
+    /// format knows no commits.
     pub commit: String,
     /// What else was noticed.
     pub findings: Vec<String>,
@@ -93,7 +95,8 @@ struct Candidate {
     metadata: Map<String, Value>,
     imported: Imported,
     original: Vec<u8>,
-    source: Option<Vec<u8>>,
+    /// Other files that it was taken from, by what to call them.
+    beside: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl ImportItem {
@@ -134,6 +137,9 @@ impl Project {
         if wanted(Format::Tasks) {
             self.plan_tasks(path, format.is_some(), &tags, &mut plan)?;
             self.plan_progress(path, &mut plan)?;
+        }
+        if wanted(Format::Runs) {
+            self.plan_runs(path, format.is_some(), &mut plan)?;
         }
         if wanted(Format::Plans) {
             self.plan_plans(path, format.is_some(), &mut plan)?;
@@ -223,9 +229,9 @@ impl Project {
     }
 
     fn keep_originals(&self, found: &Candidate, batch: &mut Batch) -> Result<Vec<Artifact>, Error> {
-        let source = found.source.iter().map(|bytes| ("source", bytes));
+        let beside = found.beside.iter().map(|(name, bytes)| (*name, bytes));
         let mut artifacts = Vec::new();
-        for (name, bytes) in [("original", &found.original)].into_iter().chain(source) {
+        for (name, bytes) in [("original", &found.original)].into_iter().chain(beside) {
             // What is broken, or JSON to its writer only, is not said to be JSON.
             let media = media_of(bytes, true);
             let cut = if media.is_json() { Cut::Json } else { Cut::Content };

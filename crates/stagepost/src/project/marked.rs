@@ -1,8 +1,10 @@
 //! Checkpoints that the user's repository knows too: a commit on the branch, or a snapshot beside it, and a tag.
 
-use super::branch::{Before, operation_name};
+use super::branch::operation_name;
+use super::cut_off::tag_ref;
 use super::{BranchError, Error, Project, Save};
 use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot};
+use crate::snapshot::restore::Staging;
 use crate::snapshot::{Adopt, Capture, Operation};
 
 /// How the user's repository gets to know a checkpoint.
@@ -35,10 +37,12 @@ impl Project {
     }
 
     /// Makes a checkpoint of the files, with a commit on the branch if `marking` says so and there is something to
-    /// commit, and tags it. If anything fails, there is neither tag nor record.
+    /// commit, and tags it. If anything fails or it is cut off, there is neither commit nor tag nor record.
     pub fn save_marked(&self, mut save: Save, marking: &Marking) -> Result<Checkpoint, Error> {
-        let git = self.user_git()?;
-        let operation = self.snapshots()?.state_of_repository()?.operation;
+        self.user_git()?;
+        let snapshots = self.snapshots()?;
+        let _lock = self.lock_work_tree(self.settings.busy_timeout)?;
+        let operation = snapshots.state_of_repository()?.operation;
         let operation = operation.filter(|operation| *operation != Operation::Bisect).map(operation_name);
         if let (Some(operation), Some(_)) = (operation, &marking.commit) {
             return Err(BranchError::InProgress { operation }.into());
@@ -48,21 +52,16 @@ impl Project {
         let now = self.context.clock.now();
         let files = save.files.take().unwrap_or_default();
         let options = self.capture_options(&files, &save.description, now);
-        let (captured, named) = self.snapshots()?.prepare(&marking.id, &options)?;
-        let held = self.commit_and_tag(Captured { snapshot: captured, named, options }, marking);
-        let (snapshot, mark) = match held {
-            Ok(held) => held,
-            Err(error) => {
-                // Nothing refers to the snapshot; if letting it go fails too, gc will find it.
-                let _ = self.snapshots().map(|snapshots| snapshots.release(&[marking.id]));
-                return Err(error);
-            }
-        };
-        mark.put(&mut save.metadata);
-        let saved = self.append(save, marking.id, now, Some(snapshot));
+        let (snapshot, named) = snapshots.prepare(&marking.id, &options)?;
+        let began = self.begin_marking(marking, &snapshot)?;
+        let marked = self.commit_and_tag(Captured { snapshot, named, options }, marking);
+        let saved = marked.and_then(|(snapshot, mark)| {
+            mark.put(&mut save.metadata);
+            self.append(save, marking.id, now, Some(snapshot))
+        });
         if saved.is_err() {
-            // The record is what counts; a tag without one would only mislead.
-            let _ = git.delete_tags(mark.tag.as_slice());
+            // If this fails too, what began is still written down, and the next command takes it back.
+            let _ = self.take_back(&began);
         }
         saved
     }
@@ -73,11 +72,8 @@ impl Project {
         }
         let clean = is_clean(&captured.snapshot);
         let wanted = marking.commit.as_ref().filter(|_| !clean && has_something(&captured.snapshot));
-        let (snapshot, before) = match wanted {
-            Some(message) => {
-                let (snapshot, before) = self.commit_captured(captured, message, &marking.id)?;
-                (snapshot, Some(before))
-            }
+        let (snapshot, staging) = match wanted {
+            Some(message) => self.commit_captured(captured, message, &marking.id)?,
             None => {
                 if !captured.named {
                     self.snapshots()?.name(&marking.id, &captured.snapshot)?;
@@ -85,40 +81,33 @@ impl Project {
                 (captured.snapshot, None)
             }
         };
-        let head = snapshot.head.clone().filter(|_| clean || before.is_some());
+        let head = snapshot.head.clone().filter(|_| clean || wanted.is_some());
         let shared = self.snapshots()?.shares_objects();
         let commit = head.or_else(|| shared.then(|| snapshot.commit.clone()));
-        let tag = match &commit {
-            Some(commit) => {
-                let message = some_text(&marking.tag_message);
-                let git = self.user_git()?;
-                if let Err(error) = git.tag(&marking.tag, commit, message, marking.replace) {
-                    // A commit without its tag and record would leave the repository half-changed.
-                    if let Some(before) = before {
-                        git.take_back(commit, before)?;
-                    }
-                    return Err(error.into());
-                }
-                Some(marking.tag.clone())
-            }
-            None => None,
-        };
+        if let Some(commit) = &commit {
+            let message = some_text(&marking.tag_message);
+            self.user_git()?.tag(&marking.tag, commit, message, marking.replace)?;
+        }
+        // Last of all: until here the user's index is as it was, to the byte.
+        staging.map_or(Ok(()), Staging::put_in_place)?;
+        let tag = commit.as_ref().map(|_| marking.tag.clone());
         Ok((snapshot, Mark { commit, tag, message: wanted.cloned() }))
     }
 
-    /// Commits what was captured. The tree of the new commit is known, so the files need not be looked at again
-    /// unless a hook changed something.
+    /// Commits what was captured, with a copy of the user's index. The tree of the new commit is known, so the files
+    /// need not be looked at again unless a hook changed something.
     fn commit_captured(
         &self,
         captured: Captured,
         message: &str,
         id: &CheckpointId,
-    ) -> Result<(Snapshot, Before), Error> {
+    ) -> Result<(Snapshot, Option<Staging>), Error> {
         let Captured { snapshot: captured, named, options } = captured;
+        let snapshots = self.snapshots()?;
         let paths = self.staged_by(&captured)?;
         let whole = captured.skipped.is_empty().then_some(paths.as_slice());
-        let before = self.user_git()?.commit(captured.head.clone(), whole, message)?;
-        let snapshots = self.snapshots()?;
+        let Some(staging) = snapshots.stage()? else { return Err(BranchError::NothingToCommit.into()) };
+        self.user_git()?.with_index(staging.path()).commit(whole, message)?;
         let state = snapshots.state_of_repository()?;
         let Some(head) = state.head else { return Err(BranchError::NothingToCommit.into()) };
         if snapshots.shares_objects() && captured.skipped.is_empty() && self.holds_all(&head, &captured)? {
@@ -129,12 +118,13 @@ impl Project {
                 total: Some(captured.files.total),
                 replaces: named.then_some(captured.commit),
             };
-            return Ok((snapshots.adopt(id, &adopt, &options)?, before));
+            return Ok((snapshots.adopt(id, &adopt, &options)?, Some(staging)));
         }
         if named {
             snapshots.release(&[*id])?;
         }
-        Ok((snapshots.capture(id, &options)?, before))
+        staging.put_in_place()?;
+        Ok((snapshots.capture(id, &options)?, None))
     }
 
     /// What `git add -A` would change in the index.
@@ -160,6 +150,8 @@ impl Project {
     /// are right stay as they are.
     pub fn mend_tags(&self, prefix: &str, checkpoints: &[&Checkpoint]) -> Result<(), Error> {
         let git = self.user_git()?;
+        let refs: Vec<_> = checkpoints.iter().filter_map(|one| Mark::of(one).tag).map(tag_ref).collect();
+        self.free_refs(&refs)?;
         let tags = git.tags(prefix)?;
         for checkpoint in checkpoints {
             let Mark { commit: Some(commit), tag: Some(name), .. } = Mark::of(checkpoint) else { continue };

@@ -6,6 +6,7 @@
 mod artifacts;
 mod branch;
 mod context;
+mod cut_off;
 mod diff;
 mod doctor;
 mod error;
@@ -38,7 +39,7 @@ pub use gc::{GcPlan, Swept};
 pub use import::{ImportItem, ImportPlan, ProgressFile, Unreadable};
 pub use marked::Marking;
 pub use place::{FindError, GitPlace, OWN_FOLDER, Place};
-pub use restore::{Recovery, RestoreOutcome, RestoreRecord, Verb, Wish};
+pub use restore::{Interrupted, Recovery, RestoreOutcome, RestoreRecord, Verb, Wish};
 pub use save::{NewArtifact, Save, Source};
 pub use settings::{Layer, Origin, Settings, SettingsError, StoreKind, parse_duration, parse_size};
 pub use status::Status;

@@ -47,10 +47,26 @@ pub struct RestoreOutcome {
     pub left: Vec<Left>,
 }
 
-/// What became of a restore that had been cut off.
+/// What had been cut off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Interrupted {
+    /// A restore, an undo or a redo.
+    Restore,
+    /// A checkpoint with a commit or a tag.
+    Checkpoint {
+        /// The tag.
+        tag: String,
+    },
+}
+
+/// What became of a restore or a checkpoint that had been cut off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Recovery {
-    /// The checkpoint that was being put back.
+    /// What had been cut off.
+    pub of: Interrupted,
+    /// The checkpoint that was being put back or made.
     pub target: CheckpointId,
     /// Whether it was finished; otherwise it was taken back.
     pub finished: bool,
@@ -215,8 +231,14 @@ impl Project {
         })
     }
 
-    /// Finishes or takes back a restore that was cut off; `None` if there is none.
+    /// Finishes or takes back a restore that was cut off, and takes back a checkpoint with a commit or a tag that was;
+    /// `None` if there is none.
     pub fn recover(&self) -> Result<Option<Recovery>, Error> {
+        let marking = self.recover_marking()?;
+        Ok(self.recover_restore()?.or(marking))
+    }
+
+    fn recover_restore(&self) -> Result<Option<Recovery>, Error> {
         if self.cut_off()?.is_none() {
             return Ok(None);
         }
@@ -227,11 +249,13 @@ impl Project {
         let target = record.target;
         if snapshots.finish_restore(&restore, &mut |_| ControlFlow::Continue(())).is_ok() {
             self.say(snapshots, &Said::Done { record })?;
-            return Ok(Some(Recovery { target, finished: true, left: Vec::new() }));
+            let of = Interrupted::Restore;
+            return Ok(Some(Recovery { of, target, finished: true, left: Vec::new() }));
         }
         let reverted = snapshots.revert_restore(&restore, &mut |_| ControlFlow::Continue(()))?;
         self.say(snapshots, &Said::Reverted { record, error: Some("it was cut off".to_owned()) })?;
-        Ok(Some(Recovery { target, finished: false, left: reverted.changed }))
+        let of = Interrupted::Restore;
+        Ok(Some(Recovery { of, target, finished: false, left: reverted.changed }))
     }
 
     /// The restore of this work tree that began and did not end.
@@ -244,7 +268,7 @@ impl Project {
         }))
     }
 
-    fn restore_lock(&self, snapshots: &Snapshots, patience: Duration) -> Result<Lock, Error> {
+    pub(super) fn restore_lock(&self, snapshots: &Snapshots, patience: Duration) -> Result<Lock, Error> {
         let name = format!("restore-{}.lock", snapshots.worktree().replace('/', "-"));
         Ok(Lock::take(&self.place.store.join(name), patience)?)
     }

@@ -18,6 +18,8 @@ pub struct Settings {
     pub max_file_size: u64,
     /// More untracked files than this are not captured without consent.
     pub max_untracked: usize,
+    /// Whether files that look like secrets, and that git neither ignores nor tracks, are in snapshots.
+    pub secrets: bool,
     /// After this long a capture fails as a whole.
     pub deadline: Option<Duration>,
     values: BTreeMap<&'static str, (String, Origin)>,
@@ -75,6 +77,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("snapshot.deadline", "10s", "give up capturing files after this long; 0s for never"),
     ("snapshot.max_file_size", "50M", "leave larger files out of snapshots, and list them"),
     ("snapshot.max_untracked", "50000", "do not capture more untracked files than this without consent"),
+    ("snapshot.secrets", "false", "keep files such as .env and *.pem that git neither ignores nor tracks"),
     ("store", "repository", "where snapshots of files are kept: repository (in git's own) or private"),
 ];
 
@@ -172,8 +175,14 @@ impl Settings {
             Some("private") => StoreKind::Private,
             Some(_) => return Err(wrong("store", "repository or private")),
         };
+        let secrets = match get("snapshot.secrets").map(|(text, _)| text.as_str()) {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(wrong("snapshot.secrets", "true or false")),
+        };
         Ok(Self {
             store,
+            secrets,
             max_file_size: size("snapshot.max_file_size")?.unwrap_or(50 << 20),
             max_untracked: number("snapshot.max_untracked")?.unwrap_or(50_000),
             deadline: duration("snapshot.deadline")?.filter(|deadline| !deadline.is_zero()),

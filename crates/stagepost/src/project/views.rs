@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project};
-use crate::formats::maestro;
+use crate::formats::{maestro, runs};
 use crate::lock::Lock;
 use crate::model::RepoPath;
 
@@ -76,7 +76,7 @@ impl Project {
             self.claim_outside(&view.path)?;
         } else {
             self.refuse_links(&view.path)?;
-            self.claim_view(&view.path)?;
+            self.claim_view(&claimed(&view.path))?;
         }
         replace(&path, &view.bytes)
     }
@@ -215,10 +215,16 @@ impl Project {
     }
 }
 
-/// What stands for a view in lists: sessions by the folder of all of them, so that lists stay short.
+/// What stands for a view in lists: sessions and runs by the folder of all of them, so that lists stay short.
 fn cover(path: &str) -> &str {
-    let inside = path.strip_prefix(maestro::SESSIONS).is_some_and(|rest| rest.starts_with('/'));
-    if inside { maestro::SESSIONS } else { path }
+    let is_inside = |folder: &&str| path.strip_prefix(*folder).is_some_and(|rest| rest.starts_with('/'));
+    [maestro::SESSIONS, runs::RUNS].into_iter().find(is_inside).unwrap_or(path)
+}
+
+/// The view by which a place is made ours: a run's checkpoints come and go, its record stands for them.
+fn claimed(path: &str) -> String {
+    let of_run = path.strip_prefix(runs::RUNS).and_then(|rest| rest.split_once("/checkpoints/"));
+    of_run.map_or_else(|| path.to_owned(), |(run, _)| format!("{}{run}/{}", runs::RUNS, runs::RUN))
 }
 
 /// The name a view has while it is written.

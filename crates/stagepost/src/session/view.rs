@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::cache::{self, Entries};
 use super::events::Happened;
-use super::{Error, Session, Status};
+use super::{Checkpoint, Error, Session, Status};
 use crate::formats::maestro::{self, History, Operation, Statistics, Summary};
 use crate::formats::{pretty, zoned};
 use crate::model::{Rollback, Timestamp};
@@ -148,12 +148,27 @@ pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(written)
 }
 
+impl Session<'_> {
+    /// Puts tags back that a deletion took away before it was cut off.
+    fn mend_tags(&self) -> Result<(), Error> {
+        if self.project.place().git.is_none() {
+            return Ok(());
+        }
+        // Whoever holds the lock is still at it.
+        let Ok(_lock) = self.project.lock_work_tree(std::time::Duration::ZERO) else { return Ok(()) };
+        let all = self.list()?;
+        let records: Vec<_> = all.iter().map(Checkpoint::record).collect();
+        Ok(self.project.mend_tags("checkpoint-", &records)?)
+    }
+}
+
 /// Brings up to date the files of sessions that a crash left behind; says of which.
 pub fn catch_up(project: &Project) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     for key in project.stale_views() {
         let Ok(id) = key.parse() else { continue };
         if let Ok(session) = Session::open(project, &id) {
+            session.mend_tags()?;
             session.publish()?;
             done.push(key);
         }

@@ -20,6 +20,8 @@ pub struct Capture {
     pub max_file_size: u64,
     /// Ignored files or folders to capture all the same.
     pub include_ignored: Vec<RepoPath>,
+    /// What becomes of files that look like secrets and that git neither ignores nor tracks.
+    pub secrets: Secrets,
     /// Ignored files that a restore is about to overwrite: captured whatever their size.
     pub force: Vec<RepoPath>,
     /// After this long a capture fails as a whole.
@@ -43,6 +45,7 @@ impl Default for Capture {
         Self {
             max_file_size: 50_000_000,
             include_ignored: vec![],
+            secrets: Secrets::LeaveOut,
             force: vec![],
             deadline: Some(Duration::from_secs(10)),
             max_untracked: 50_000,
@@ -53,6 +56,15 @@ impl Default for Capture {
             patience: Duration::from_secs(10),
         }
     }
+}
+
+/// Says what becomes of files whose names say that they hold a secret, such as `.env` and `*.pem`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Secrets {
+    /// They are left out and listed.
+    LeaveOut,
+    /// They are captured as any other file.
+    Include,
 }
 
 /// Says whether a person agreed to a capture of a home folder, of `/`, or of absurdly many files.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
-use super::capture::{Capture, CaptureError, Deadline, Found};
+use super::capture::{Capture, CaptureError, Deadline, Found, Secrets};
 use super::git::Git;
 use super::growth::{Grown, grow};
 use super::index;
@@ -52,12 +52,15 @@ impl Snapshots {
         let Some(odb) = self.odb.as_ref().filter(|_| self.is_fit(options)) else { return Ok(None) };
         let rules_repository = self.user.as_ref().unwrap_or(&self.store);
         let branch = repository.branch.as_deref();
-        let Ok(rules) = Rules::load(&self.root, rules_repository, branch, self.rules_git.program()) else {
+        let Ok(mut rules) = Rules::load(&self.root, rules_repository, branch, self.rules_git.program())
+        else {
             return Ok(None);
         };
         if rules.needs_git.is_some() {
             return Ok(None);
         }
+        // What is left out is a rule too: a state made by another one is of no use.
+        rules.key[0] ^= u8::from(options.secrets == Secrets::Include);
         let bytes = Bytes::read(&self.state_file());
         let state = State::parse(&bytes);
         let index_path = self.user.as_ref().map(|user| user.git_dir.join("index"));

@@ -9,9 +9,10 @@ use std::sync::PoisonError;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-use super::capture::CaptureError;
+use super::capture::{CaptureError, Secrets};
 use super::objects::ObjectKind;
 use super::rules::Judge;
+use super::secret::is_secret;
 use super::stamp::{Fingerprint, Nature, Stamp, look_at};
 use super::state::{Id, Kind};
 use super::walk::Walk;
@@ -38,6 +39,8 @@ pub(super) enum Held {
     },
     /// It is there but cannot be held.
     Not,
+    /// It is there and left out, for it looks like a secret.
+    Secret,
     Gone,
 }
 
@@ -97,6 +100,10 @@ impl<'w> Holder<'w> {
             self.skip(path, stamp.size, SkipReason::InvalidName);
             return Ok(Held::Not);
         }
+        if self.is_left_out(path, name, kind) {
+            self.skip(path, stamp.size, SkipReason::Secret);
+            return Ok(Held::Secret);
+        }
         if let Some(id) = self.remembered(path, stamp, nature) {
             return Ok(Held::As { kind, stamp: stamp.if_older_than(self.walk.moment), id });
         }
@@ -117,6 +124,14 @@ impl<'w> Holder<'w> {
                 Ok(Held::Not)
             }
         }
+    }
+
+    /// Says whether a file is left out because its name says that it holds a secret. What git tracks is none.
+    fn is_left_out(&self, path: &[u8], name: &[u8], kind: Kind) -> bool {
+        self.walk.options.secrets == Secrets::LeaveOut
+            && kind != Kind::Link
+            && is_secret(name)
+            && self.walk.index.get().is_none_or(|index| index.tracks(path).is_none())
     }
 
     /// What git does not track it does not add either, if it is no file; what it tracks is missed.

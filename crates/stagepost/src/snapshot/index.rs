@@ -226,6 +226,6 @@ pub(super) fn tree_mode(kind: Kind) -> Option<EntryMode> {
         Kind::Link => Some(EntryMode::Link),
         Kind::Nested | Kind::Submodule => Some(EntryMode::Submodule),
         Kind::Folder | Kind::TrackedFolder => Some(EntryMode::Folder),
-        Kind::IgnoredFile | Kind::IgnoredFolder | Kind::Unheld => None,
+        Kind::IgnoredFile | Kind::IgnoredFolder | Kind::Unheld | Kind::Secret => None,
     }
 }

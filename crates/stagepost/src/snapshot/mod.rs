@@ -37,7 +37,9 @@ mod rename;
 mod repository;
 pub mod restore;
 mod rules;
+mod secret;
 mod sink;
+mod stale;
 mod stamp;
 mod state;
 mod tree;
@@ -50,7 +52,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 pub use adopt::Adopt;
-pub use capture::{Capture, CaptureError, Consent, Look};
+pub use capture::{Capture, CaptureError, Consent, Look, Secrets};
 pub use check::Damage;
 pub use commit::{Commit, Signature};
 pub use compare::{Change, Side};
@@ -220,6 +222,11 @@ impl Snapshots {
         };
         let (head, branch) = self.user_refs.head()?;
         Ok(RepositoryState { head, branch, operation: user.operation() })
+    }
+
+    /// Returns what a ref of the user's repository names; an annotated tag is not followed.
+    pub fn user_ref(&self, name: &str) -> Result<Option<ObjectId>, RefError> {
+        if self.user.is_some() { self.user_refs.read(name) } else { Ok(None) }
     }
 
     /// Captures the work tree as the snapshot of a checkpoint: on disk when it returns, and when it fails, nothing

@@ -92,6 +92,7 @@ fn why(reason: SkipReason) -> &'static str {
         SkipReason::Special => "not a file",
         SkipReason::NestedUnborn => "a repository without a commit",
         SkipReason::InvalidName => "its name cannot be in a repository",
+        SkipReason::Secret => "it looks like a secret",
     }
 }
 

@@ -10,11 +10,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::PathBuf;
 
-use super::capture::{Capture, CaptureError, Deadline, Found};
+use super::capture::{Capture, CaptureError, Deadline, Found, Secrets};
 use super::git::{Git, GitError, Trust};
 use super::guard;
 use super::quarantine::{Quarantine, copy_index, on_disk};
 use super::repository;
+use super::secret::is_secret;
 use super::{Snapshots, refs::Refs};
 use crate::model::{ObjectId, RepoPath, SkipReason, Skipped};
 
@@ -229,6 +230,7 @@ impl<'a> Search<'a> {
         let mut paths = split(&answer.stdout);
         paths.retain(|path| !self.snapshots.is_ours(path));
         guard::untracked(paths.len(), self.options).map_err(|source| self.snapshots.refused(source))?;
+        self.leave_secrets_out(&mut paths);
         for asked in self.asked_for() {
             let known: BTreeSet<_> = paths.iter().cloned().collect();
             let args = ["ls-files", "-z", "-o", "--"].map(OsStr::new);
@@ -239,6 +241,28 @@ impl<'a> Search<'a> {
         }
         paths.retain(|path| !self.snapshots.is_ours(path));
         Ok(paths)
+    }
+
+    /// Takes out files that look like secrets, and lists them, unless they were asked for.
+    fn leave_secrets_out(&mut self, untracked: &mut Vec<RepoPath>) {
+        if self.options.secrets == Secrets::Include {
+            return;
+        }
+        let asked = self.asked_for();
+        untracked.retain(|path| {
+            let file = on_disk(&self.snapshots.root, path.as_bytes());
+            let found = fs::symlink_metadata(file).ok().filter(fs::Metadata::is_file);
+            let name = path.parts().last().unwrap_or_default();
+            let wanted = asked.iter().any(|asked| path.is_within(asked));
+            match found.filter(|_| is_secret(name) && !wanted) {
+                Some(found) => {
+                    let (path, size) = (path.clone(), found.len());
+                    self.skipped.insert(Skipped { path, size, reason: SkipReason::Secret });
+                    false
+                }
+                None => true,
+            }
+        });
     }
 
     fn asked_for(&self) -> Vec<&'a RepoPath> {

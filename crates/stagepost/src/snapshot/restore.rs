@@ -23,6 +23,7 @@ mod index;
 mod parallel;
 mod place;
 mod position;
+mod staging;
 mod survey;
 mod task;
 
@@ -46,6 +47,7 @@ use content::{Attributes, Conversion};
 pub use error::RestoreError;
 use files::{Done, Files, OnChange, remove_temporaries};
 pub use position::Position;
+pub use staging::Staging;
 use task::Task;
 
 /// How long to wait for a capture or another restore of the same work tree.
@@ -236,6 +238,9 @@ impl Snapshots {
         if let Some(user) = &self.user {
             self.remove_index_leftovers(user)?;
         }
+        if restore.mode != Mode::Files {
+            self.free_branches(restore)?;
+        }
         self.carry_out(restore, tasks, on_change, on_step)
     }
 
@@ -260,6 +265,17 @@ impl Snapshots {
             _ => (Moved::No, Moved::No),
         };
         Ok(Restored { written, deleted, already, changed, unwatched, head, index })
+    }
+
+    /// A git that was killed while it moved HEAD left its locks.
+    fn free_branches(&self, restore: &Restore) -> Result<(), RestoreError> {
+        let branches = [&restore.from, &restore.to].map(|point| point.position.branch.as_deref());
+        let refs: Vec<_> = branches.into_iter().flatten().map(head::reference).collect();
+        self.free_refs(&refs).map_err(|source| RestoreError::Io {
+            attempted: "remove a lock that git left in",
+            path: self.root.join(".git"),
+            source,
+        })
     }
 
     /// Looks once more, before the first file is touched, whether HEAD and index may move.

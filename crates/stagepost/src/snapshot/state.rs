@@ -40,13 +40,15 @@ pub(super) enum Kind {
     IgnoredFolder = 8,
     /// A file that could not be held: tried again each time.
     Unheld = 9,
+    /// A file that looks like a secret, that git does not track, and that is left out.
+    Secret = 10,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
         use Kind::{
-            Executable, File, Folder, IgnoredFile, IgnoredFolder, Link, Nested, Submodule, TrackedFolder,
-            Unheld,
+            Executable, File, Folder, IgnoredFile, IgnoredFolder, Link, Nested, Secret, Submodule,
+            TrackedFolder, Unheld,
         };
         let kinds = [
             File,
@@ -59,6 +61,7 @@ impl Kind {
             IgnoredFile,
             IgnoredFolder,
             Unheld,
+            Secret,
         ];
         kinds.get(usize::from(byte)).copied()
     }
@@ -76,6 +79,13 @@ pub(super) struct Entry<N = Vec<u8>> {
     pub(super) name: N,
     pub(super) stamp: Fingerprint,
     pub(super) id: Id,
+}
+
+impl Entry {
+    /// An entry that is in no tree and is looked at each time.
+    pub(super) fn left_out(kind: Kind, name: &[u8]) -> Self {
+        Self { kind, name: name.to_vec(), stamp: Fingerprint::NEVER, id: NO_ID }
+    }
 }
 
 impl Entry<&[u8]> {

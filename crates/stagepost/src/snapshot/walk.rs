@@ -19,6 +19,7 @@ use super::hold::{Held, Holder};
 use super::index::Index;
 use super::queue::{Job, Queue};
 use super::rules::Rules;
+use super::secret::is_secret;
 use super::sink::Sink;
 use super::stamp::{Fingerprint, Nature, Stamp, look_at};
 use super::state::{Entry, Id, Kind, NO_ID, Record, State, join};
@@ -334,6 +335,11 @@ impl<'w> Worker<'w> {
         if nature == Nature::Folder {
             return Ok(Recheck::Folder);
         }
+        if entry.kind == Kind::Secret && nature != Nature::Link {
+            // What git tracks is the same as before, so this one is still not tracked.
+            self.holder.skip(&join(&job.path, entry.name), stamp.size, SkipReason::Secret);
+            return Ok(Recheck::Same);
+        }
         if entry.kind == Kind::IgnoredFile {
             self.note_rule_file(entry.name);
             return Ok(Recheck::Same);
@@ -496,7 +502,10 @@ impl<'w> Worker<'w> {
             return Ok(Some(entry(kind, stamp.if_older_than(self.walk.moment), NO_ID)));
         }
         let believed = known.filter(|known| {
-            self.walk.belief != Belief::Nothing && known.stamp == stamp.fingerprint() && known.kind.is_held()
+            self.walk.belief != Belief::Nothing && known.stamp == stamp.fingerprint()
+                && known.kind.is_held()
+                // Whether it is tracked may have changed.
+                && !is_secret(&name)
         });
         if let Some(known) = believed {
             return Ok(Some(known.to_owned()));
@@ -546,9 +555,8 @@ impl<'w> Worker<'w> {
         let held = self.holder.hold(folder.as_fd(), path, name, stamp, nature);
         Ok(match held.map_err(Stopped::Failed)? {
             Held::As { kind, stamp, id } => Some(Entry { kind, name: name.to_vec(), stamp, id }),
-            Held::Not => {
-                Some(Entry { kind: Kind::Unheld, name: name.to_vec(), stamp: Fingerprint::NEVER, id: NO_ID })
-            }
+            Held::Not => Some(Entry::left_out(Kind::Unheld, name)),
+            Held::Secret => Some(Entry::left_out(Kind::Secret, name)),
             Held::Gone => None,
         })
     }

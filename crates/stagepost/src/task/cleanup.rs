@@ -119,12 +119,13 @@ pub fn apply_cleanup(project: &Project, plan: &CleanupPlan) -> Result<Cleaned, E
     if plan.remove.is_empty() {
         return Ok(Cleaned { removed: 0, collected: Collected::default() });
     }
+    let _lock = project.lock_work_tree(project.settings().busy_timeout)?;
     project.begin_view(view::KEY)?;
     let ids: Vec<_> = plan.remove.iter().map(|removal| removal.id).collect();
     let mut tags: Vec<_> = plan.remove.iter().filter_map(|removal| removal.tag.clone()).collect();
     tags.sort();
     tags.dedup();
-    // Tags first: if this is cut off in between, the checkpoints are still there to be given up again.
+    // Tags first: if this is cut off in between, the next command puts them back.
     project.delete_tags(&tags)?;
     project.forget(&ids)?;
     view::publish(project)?;

@@ -1,6 +1,7 @@
 //! Tasks in the files of the design they follow.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Checkpoint, Error, Task, note};
 use crate::formats::pretty;
@@ -75,7 +76,11 @@ pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
 pub fn catch_up(project: &Project) -> Result<bool, Error> {
     let stale = project.stale_views().iter().any(|key| key == KEY);
     if stale {
-        mend_tags(project)?;
+        // Whoever holds the lock is still at it.
+        let lock = project.place().git.as_ref().map(|_| project.lock_work_tree(Duration::ZERO));
+        if lock.as_ref().is_none_or(Result::is_ok) {
+            mend_tags(project)?;
+        }
         publish(project)?;
     }
     Ok(stale)

@@ -1,6 +1,12 @@
-//! Flow files: what they say, what is wrong with them and where, and how they look as a graph.
+//! Flow files: what they say, what is wrong with them and where, how they look as a graph, and their runs as the files
+//! of the design they follow.
 
 mod conditions;
 mod faults;
 mod graphs;
 mod reading;
+
+mod cleanups;
+mod imports;
+mod support;
+mod views;

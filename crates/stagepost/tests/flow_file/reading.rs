@@ -181,3 +181,59 @@ fn retries_wait_longer_each_time_and_only_after_the_named_codes() {
     );
     assert_eq!(retry.wait_after(u32::MAX).as_secs(), 3600);
 }
+
+/// The examples of the documentation: whole flows, or lists of steps.
+fn examples() -> Vec<String> {
+    let page = include_str!("../../../../docs/flow-file.md");
+    let blocks = page.split("```yaml\n").skip(1).filter_map(|block| block.split_once("```"));
+    let whole = |block: &str| {
+        if block.contains("steps:") { block.to_owned() } else { format!("name: x\nsteps:\n{block}") }
+    };
+    blocks.map(|(block, _)| whole(block)).collect()
+}
+
+#[test]
+fn the_examples_of_the_documentation_are_flows() {
+    let examples = examples();
+    assert!(examples.len() >= 7, "{}", examples.len());
+    for example in examples {
+        Flow::read(&example).unwrap_or_else(|invalid| panic!("{invalid}\n{example}"));
+    }
+}
+
+#[test]
+fn every_key_is_in_the_documentation_and_in_an_example() {
+    let page = include_str!("../../../../docs/flow-file.md");
+    let schema = serde_json::to_value(schemars::schema_for!(Flow)).unwrap();
+    let all = examples().join("\n");
+    let mut keys = Vec::new();
+    collect(&schema, &mut keys);
+    assert!(keys.len() > 50, "{keys:?}");
+    for key in keys {
+        assert!(page.contains(&format!("`{key}`")), "`{key}` is not described");
+        let is_used = all.contains(&format!("{key}:"));
+        assert!(is_used, "`{key}` is in no example");
+    }
+}
+
+/// The keys of the schema, but not the answers that `on` lists.
+fn collect(schema: &serde_json::Value, keys: &mut Vec<String>) {
+    match schema {
+        serde_json::Value::Object(members) => {
+            for (name, value) in members {
+                if let (true, Some(properties)) = (name == "properties", value.as_object()) {
+                    for (key, inner) in properties {
+                        keys.push(key.clone());
+                        if key != "on" {
+                            collect(inner, keys);
+                        }
+                    }
+                } else if name != "not" {
+                    collect(value, keys);
+                }
+            }
+        }
+        serde_json::Value::Array(list) => list.iter().for_each(|one| collect(one, keys)),
+        _ => {}
+    }
+}

@@ -105,14 +105,15 @@ struct StepBody {
 }
 
 impl StepBody {
-    fn of(id: &str, step: Option<&StepState>, running: Option<u32>) -> Self {
+    fn of(id: &str, step: Option<&StepState>, begun: Option<u32>, run: Status) -> Self {
         let last = step.and_then(StepState::last);
         let ended = last.map(|attempt| attempt.attempt).unwrap_or(0);
-        let runs = running.filter(|attempt| *attempt > ended);
+        let runs = begun.filter(|attempt| *attempt > ended);
         let given_up = step.is_some_and(|step| step.current().is_none())
             && last.is_some_and(|attempt| attempt.status.as_str() == "completed");
         let status = match (runs, last) {
-            (Some(_), _) => "running",
+            (Some(_), _) if run == Status::Running => "running",
+            (Some(_), _) => "interrupted",
             (None, Some(_)) if given_up => "pending",
             (None, Some(last)) => last.status.as_str(),
             (None, None) => "pending",
@@ -171,14 +172,18 @@ fn steps(project: &Project, state: &RunState) -> Vec<StepBody> {
         definition.and_then(|definition| Source::read(&definition.text, None).ok()).map(|one| one.flow);
     let mut names: Vec<String> =
         flow.iter().flat_map(|flow| flow.order()).map(|step| step.id.to_string()).collect();
-    for step in &state.steps {
+    let mut found: Vec<&StepState> = state.steps.iter().collect();
+    // Items in the order of their list, whichever ended first.
+    found.sort_by_key(|step| step.step.split_once('/').and_then(|(_, item)| item.parse::<usize>().ok()));
+    for step in found {
         if !names.contains(&step.step) {
             let owner = step.step.split('/').next().unwrap_or(&step.step);
             let at = names.iter().rposition(|name| name.split('/').next() == Some(owner)).map(|at| at + 1);
             names.insert(at.unwrap_or(names.len()), step.step.clone());
         }
     }
-    names.iter().map(|name| StepBody::of(name, state.step(name), begun.get(name).copied())).collect()
+    let body = |name: &String| StepBody::of(name, state.step(name), begun.get(name).copied(), state.status);
+    names.iter().map(body).collect()
 }
 
 /// What a person can do about a run.

@@ -1,6 +1,7 @@
 //! Flows: `flow` and its commands.
 
 pub(crate) mod check;
+pub(crate) mod cleanup;
 pub(crate) mod drive;
 mod file;
 pub(crate) mod fork;
@@ -27,6 +28,7 @@ pub(crate) enum FlowCommand {
     Cancel(fork::CancelArgs),
     Check(check::CheckArgs),
     Graph(graph::GraphArgs),
+    Cleanup(cleanup::CleanupArgs),
 }
 
 pub(crate) fn run(app: &App, command: FlowCommand) -> Result<(), Failure> {
@@ -43,6 +45,7 @@ pub(crate) fn run(app: &App, command: FlowCommand) -> Result<(), Failure> {
         FlowCommand::Cancel(args) => fork::cancel(app, &args),
         FlowCommand::Check(args) => check::run(app, &args),
         FlowCommand::Graph(args) => graph::run(app, &args),
+        FlowCommand::Cleanup(args) => cleanup::run(app, &args),
     }
 }
 

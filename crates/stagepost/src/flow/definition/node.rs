@@ -16,6 +16,8 @@ use super::{Invalid, Place};
 pub(super) const MOST_BYTES: usize = 1 << 20;
 const DEEPEST: usize = 48;
 const MOST_NODES: usize = 200_000;
+/// What aliases may add to a file.
+const MOST_REPLAYED: usize = 20_000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Node {
@@ -61,7 +63,7 @@ impl Node {
                 max_total_scalar_bytes: 16 * MOST_BYTES,
             },
             alias_limits: serde_saphyr::alias_limits! {
-                max_total_replayed_events: MOST_NODES,
+                max_total_replayed_events: MOST_REPLAYED,
                 max_replay_stack_depth: 16,
             },
             strict_booleans: true,

@@ -86,7 +86,7 @@ impl Project {
                 ..Imported::default()
             },
             original: one.bytes.clone(),
-            source: None,
+            beside: Vec::new(),
         };
         let description = if iteration > 0 {
             format!("{project} iteration {iteration} {part}")

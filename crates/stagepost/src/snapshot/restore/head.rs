@@ -105,6 +105,6 @@ fn moving_to(head: &ObjectId) -> String {
 }
 
 /// HEAD can name a ref outside `refs/heads/`; such a one is kept with its whole name.
-fn reference(branch: &str) -> String {
+pub(super) fn reference(branch: &str) -> String {
     if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
 }

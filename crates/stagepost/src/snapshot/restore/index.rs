@@ -19,7 +19,7 @@ use crate::snapshot::tree::EntryMode;
 use crate::snapshot::{Snapshots, durable};
 
 /// The name of an index on its way.
-const BESIDE: &str = "index.stagepost-restore";
+pub(super) const BESIDE: &str = "index.stagepost-restore";
 
 impl Snapshots {
     /// Removes what a killed restore left of an index, its lock included.
@@ -104,7 +104,7 @@ impl Snapshots {
 }
 
 /// Takes git's lock with the finished index as its content, and renames it into place.
-fn swap(index: &Path, beside: &Path, seen: &Stamp) -> Result<(), RestoreError> {
+pub(super) fn swap(index: &Path, beside: &Path, seen: &Stamp) -> Result<(), RestoreError> {
     let lock = index.with_file_name("index.lock");
     fs::File::open(beside).and_then(|file| file.sync_all()).map_err(failed("sync", beside))?;
     match fs::hard_link(beside, &lock) {
@@ -126,9 +126,9 @@ fn swap(index: &Path, beside: &Path, seen: &Stamp) -> Result<(), RestoreError> {
 }
 
 /// What tells one version of the index file from another.
-type Stamp = Option<(u64, u64, i64, i64)>;
+pub(super) type Stamp = Option<(u64, u64, i64, i64)>;
 
-fn stamp(index: &Path) -> Result<Stamp, RestoreError> {
+pub(super) fn stamp(index: &Path) -> Result<Stamp, RestoreError> {
     match fs::symlink_metadata(index) {
         Ok(metadata) => Ok(Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,0 +1,62 @@
+//! Locks that git leaves when it is killed while it moves refs for us.
+//!
+//! Such a lock says nothing about who made it. It is taken for left behind only by someone who knows that an operation
+//! of ours on these refs was cut off, and only if it stands unchanged for a while: git holds the lock of a ref for
+//! moments, not while people type.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Snapshots;
+use super::repository::Repository;
+
+/// Far longer than git holds the lock of a ref.
+const STANDS: Duration = Duration::from_millis(250);
+
+impl Snapshots {
+    /// Removes the locks that a killed git left on HEAD and on `refs`, so that the user's git can go on.
+    pub fn free_refs(&self, refs: &[String]) -> io::Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let found: Vec<_> =
+            locks(user, refs).into_iter().filter_map(|path| Some((identity(&path)?, path))).collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        std::thread::sleep(STANDS);
+        for (before, path) in found {
+            if identity(&path) == Some(before) {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every lock that git may have taken for a change of HEAD and `refs`.
+fn locks(user: &Repository, refs: &[String]) -> Vec<PathBuf> {
+    let own = ["HEAD", "AUTO_MERGE"].map(|name| user.git_dir.join(name));
+    let common = ["packed-refs", "reftable/tables.list"].map(|name| user.common_dir.join(name));
+    let named = refs.iter().map(|name| user.common_dir.join(name));
+    own.into_iter().chain(common).chain(named).map(with_lock).collect()
+}
+
+fn with_lock(path: PathBuf) -> PathBuf {
+    let mut name = path.into_os_string();
+    name.push(".lock");
+    name.into()
+}
+
+fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
+    let found = fs::symlink_metadata(path).ok()?;
+    Some((found.ino(), found.mtime(), found.mtime_nsec(), found.size()))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
