@@ -40,6 +40,8 @@ pub struct Save {
     pub events: Vec<Event>,
     /// What must hold, or nothing is saved.
     pub expect: Vec<Expect>,
+    /// Its payloads are read seldom, so that room counts more than time.
+    pub tight: bool,
 }
 
 /// A payload to save.
@@ -129,7 +131,7 @@ impl Project {
     ) -> Result<Checkpoint, Error> {
         let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
         let mut batch = Batch { expect: save.expect, ..Batch::default() };
-        let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
+        let (artifacts, _held) = self.take_in(save.artifacts, save.tight, &run, &mut batch)?;
         let content = Content {
             kind: save.kind.unwrap_or(Kind::Manual),
             description: save.description,
@@ -156,6 +158,7 @@ impl Project {
     fn take_in(
         &self,
         new: Vec<NewArtifact>,
+        tight: bool,
         run: &RunId,
         batch: &mut Batch,
     ) -> Result<(Vec<Artifact>, Option<Hold>), Error> {
@@ -181,6 +184,7 @@ impl Project {
                     let earlier = before.iter().flatten().find_map(|before| before.artifact(name.as_str()));
                     let base = earlier.map(|artifact| artifact.blob);
                     let payload = self.store.prepare(bytes, cut_of(&media), base);
+                    let payload = if tight { payload.tight() } else { payload };
                     let blob = payload.blob();
                     batch.payloads.push(payload);
                     (media, blob)
