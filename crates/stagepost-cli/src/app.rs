@@ -6,10 +6,10 @@ use std::path::{Component, Path, PathBuf};
 use stagepost::model::RepoPath;
 use stagepost::project::{Context, Layer, Origin, Place, Project, Recovery, Settings};
 use stagepost::snapshot::GitProgram;
-use stagepost::{session, task};
+use stagepost::{flow, plan, session, task};
 
 use crate::args::Global;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::ui::{self, Ui};
 
 pub(crate) struct App {
@@ -76,7 +76,10 @@ impl App {
     fn catch_up(&self, project: &Project) {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
-        for failure in [sessions, tasks].into_iter().filter_map(Result::err) {
+        let plans = plan::catch_up(project).map(drop).map_err(Failure::from);
+        let failed = |error: flow::Error| Failure::new(Code::Failed, error.to_string());
+        let runs = flow::view::catch_up(project).map(drop).map_err(failed);
+        for failure in [sessions, tasks, plans, runs].into_iter().filter_map(Result::err) {
             self.ui.warn(ui::printable(&failure.message));
         }
     }

@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Unpin(commands::pin::UnpinArgs),
     Session(commands::session::SessionArgs),
     Task(commands::task::TaskArgs),
+    #[command(subcommand)]
+    Plan(commands::plan::PlanCommand),
     Import(commands::import::ImportArgs),
     Export(commands::import::ExportArgs),
     Doctor(commands::doctor::DoctorArgs),

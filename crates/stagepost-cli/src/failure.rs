@@ -9,7 +9,7 @@ use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::RestoreError;
 use stagepost::snapshot::{self, CaptureError};
-use stagepost::{session, store, task};
+use stagepost::{flow, plan, session, store, task};
 
 /// A failure with its exit code and what to do about it.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ pub(crate) enum Code {
     Waiting = 6,
     Declined = 7,
     Busy = 75,
+    Interrupted = 130,
 }
 
 impl Code {
@@ -45,6 +46,7 @@ impl Code {
             Code::Waiting => "waiting",
             Code::Declined => "declined",
             Code::Busy => "busy",
+            Code::Interrupted => "interrupted",
         }
     }
 }
@@ -146,7 +148,7 @@ impl From<project::Error> for Failure {
             }
             E::Branch(error) => branch_code(error),
             E::NothingToImport { .. } => {
-                (Code::NotFound, Some("say what it is with --format maestro or --format tasks".to_owned()))
+                (Code::NotFound, Some("say what it is with --format maestro, tasks or plans".to_owned()))
             }
             E::Exists { .. } => (Code::Refused, Some("export to another folder".to_owned())),
             E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
@@ -212,6 +214,42 @@ impl From<task::Error> for Failure {
             E::Lost { .. } => (Code::NotFound, None),
             E::View { .. } => (Code::Failed, Some("the next command tries again")),
             E::InvalidName(_) => (Code::Usage, None),
+            _ => (Code::Failed, None),
+        };
+        Self { hint: hint.map(str::to_owned), ..Self::from_error(code, &error) }
+    }
+}
+
+impl From<plan::Error> for Failure {
+    fn from(error: plan::Error) -> Self {
+        use plan::Error as E;
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::NoRun { .. } => (Code::NotFound, Some("`stagepost plan list` lists the runs")),
+            E::NotFound { .. } => (Code::NotFound, Some("`stagepost plan show RUN` lists what there is")),
+            E::Job { .. } | E::JobJson(_) => {
+                (Code::Usage, Some("`stagepost schema plan-job` describes the job file"))
+            }
+            E::NoOutputDir => (
+                Code::Usage,
+                Some("say where with `output_dir`, or turn the files off with `\"checkpoint\": false`"),
+            ),
+            E::Outside { .. } => (
+                Code::Usage,
+                Some("name a folder inside the project, or give the whole path of one elsewhere"),
+            ),
+            E::Changed { .. } => (
+                Code::Refused,
+                Some("start a new run without --resume, or go on anyway with --accept-changes"),
+            ),
+            E::Driven { .. } => (Code::Busy, Some("try again when the other process is done")),
+            E::Ended { .. } | E::Recorded { .. } => {
+                (Code::Refused, Some("what is recorded stays: use the next number, or start a new run"))
+            }
+            E::Name { .. } | E::Payload { .. } | E::NoObject { .. } | E::InvalidName(_) => {
+                (Code::Usage, None)
+            }
+            E::View { .. } => (Code::Failed, Some("the next command tries again")),
             _ => (Code::Failed, None),
         };
         Self { hint: hint.map(str::to_owned), ..Self::from_error(code, &error) }
@@ -300,6 +338,70 @@ impl From<journey::Error> for Failure {
 impl From<journey::Invalid> for Failure {
     fn from(error: journey::Invalid) -> Self {
         Self::from_error(Code::Usage, &error)
+    }
+}
+
+impl From<flow::Error> for Failure {
+    fn from(error: flow::Error) -> Self {
+        use flow::Error as E;
+        let listed = |words: &[String]| words.join(", ");
+        let (code, hint) = match error {
+            E::Project(error) => return error.into(),
+            E::Gate(error) => return error.into(),
+            E::NoRun { .. } | E::NoSuchRun { .. } => {
+                (Code::NotFound, "`stagepost flow list -n 0` lists every run".to_owned())
+            }
+            E::Ambiguous { ref candidates, .. } => {
+                let shown: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                (Code::NotFound, format!("name one of these:\n  {}", shown.join("\n  ")))
+            }
+            E::NoStep { ref known, .. } => (Code::NotFound, format!("its steps are {}", listed(known))),
+            E::NoResult { ref known, .. } if known.is_empty() => {
+                (Code::NotFound, "it has no results: resume it without naming a step".to_owned())
+            }
+            E::NoResult { ref known, .. } => {
+                (Code::NotFound, format!("there are results of {}", listed(known)))
+            }
+            E::Exists { ref run } => (
+                Code::Refused,
+                format!("`stagepost flow resume {run}` goes on with it, or take another name"),
+            ),
+            E::Held { ref run, .. } => {
+                (Code::Busy, format!("wait for it, or stop it with `stagepost flow cancel {run}`"))
+            }
+            E::Over { ref run, .. } => {
+                (Code::Refused, format!("`stagepost flow fork {run} --from-step STEP` makes a new run of it"))
+            }
+            E::Redefined { ref run, .. } => (
+                Code::Refused,
+                format!(
+                    "`stagepost flow why {run} STEP` says what; --accept-changes does them again with all that \
+                     depends on them; --step STEP goes on after an earlier one"
+                ),
+            ),
+            E::Once { ref step, .. } => (
+                Code::Refused,
+                format!(
+                    "find out, then resume with --done {step} or --redo {step}; a `verify` command would tell"
+                ),
+            ),
+            E::Damaged { ref newest, .. } => (
+                Code::Integrity,
+                newest.as_ref().map_or_else(
+                    || "`stagepost verify` names everything that is damaged".to_owned(),
+                    |newest| {
+                        format!(
+                            "the newest sound checkpoint is {newest}; `stagepost verify` names all damage"
+                        )
+                    },
+                ),
+            ),
+            E::NotAFlow { .. } | E::InCode { .. } | E::InvalidName(_) | E::StepName { .. } => {
+                return Self::from_error(Code::Usage, &error);
+            }
+            _ => return Self::from_error(Code::Failed, &error),
+        };
+        Self { hint: Some(hint), ..Self::from_error(code, &error) }
     }
 }
 

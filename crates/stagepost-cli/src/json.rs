@@ -50,7 +50,7 @@ pub(crate) struct ErrorOutput {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorBody {
-    /// `failed`, `usage`, `not_found`, `refused`, `integrity`, `waiting`, `declined` or `busy`.
+    /// `failed`, `usage`, `not_found`, `refused`, `integrity`, `waiting`, `declined`, `busy` or `interrupted`.
     code: String,
     message: String,
     causes: Vec<String>,

@@ -1,6 +1,7 @@
 //! Throw-away projects, scripted clocks and ids, and the contract suite that every store passes.
 
 pub mod contract;
+pub mod fuzz;
 mod script;
 mod story;
 mod temp_project;

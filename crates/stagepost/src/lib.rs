@@ -2,8 +2,8 @@
 //!
 //! Start at [`project::Project`]. Below it are [`model`] (what is kept), [`store`] (where), [`snapshot`] (files, in
 //! git), [`retention`] (for how long), [`reply`] (understanding an answer) and [`formats`] (files of other systems); on
-//! it stand [`session`], [`task`] and [`gate`]. The library never prints, reads the environment or exits; clock and ids
-//! are handed in.
+//! it stand [`session`], [`task`], [`plan`] and [`gate`]. The library never prints, reads the environment or exits; clock
+//! and ids are handed in.
 
 pub mod lock;
 pub mod model;
@@ -18,6 +18,7 @@ pub mod store;
 pub mod project;
 
 pub mod gate;
+pub mod plan;
 pub mod session;
 pub mod task;
 

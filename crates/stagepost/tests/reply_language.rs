@@ -42,6 +42,48 @@ fn plain_agreement() {
     );
 }
 
+/// Reads a file of replies, each with the question that it answers.
+fn replies(file: &str) -> Vec<(Option<&str>, &str)> {
+    let mut question = None;
+    let mut replies = Vec::new();
+    for line in file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        match line.strip_prefix('?') {
+            Some(asked) => question = Some(asked.trim()).filter(|asked| !asked.is_empty()),
+            None => replies.push((question, line)),
+        }
+    }
+    replies
+}
+
+fn asked<'a>(kind: Kind, question: Option<&'a str>) -> Question<'a> {
+    let plain = Question::new(kind);
+    question.map_or(plain, |question| plain.asking(question))
+}
+
+#[test]
+fn hundreds_of_ways_to_agree_are_understood() {
+    let all = replies(include_str!("replies/consent.txt"));
+    assert!(all.len() > 600, "{}", all.len());
+    for (question, text) in all {
+        let reply = parse(text, &asked(Kind::Confirm, question));
+        assert_eq!(reply.action, Action::Confirm, "{question:?} `{text}`: {}", reply.because);
+    }
+}
+
+#[test]
+fn hundreds_of_ways_not_to_agree_are_never_a_consent() {
+    let all = replies(include_str!("replies/no_consent.txt"));
+    assert!(all.len() > 400, "{}", all.len());
+    for (question, text) in all {
+        // An approval is not asked for with "which" and "what".
+        let kinds = if question.is_some_and(|question| question.starts_with("Wh")) { 1 } else { 2 };
+        for kind in [Kind::Confirm, Kind::Approve].into_iter().take(kinds) {
+            let reply = parse(text, &asked(kind, question));
+            assert!(!reply.action.is_consent(), "{kind} {question:?} `{text}`: {}", reply.because);
+        }
+    }
+}
+
 #[test]
 fn plain_refusal() {
     assert_all(Action::Reject, &["no", "nope", "absolutely not", "I'd rather not", "👎", "not now", "-1"]);

@@ -164,7 +164,7 @@ fn is_change(line: &str) -> bool {
     (line.starts_with('+') || line.starts_with('-')) && !line.starts_with("+++") && !line.starts_with("---")
 }
 
-fn json_line(change: &Change) -> String {
+pub(crate) fn json_line(change: &Change) -> String {
     let path = |path: &str| if path.is_empty() { "/".to_owned() } else { ui::printable(path).into_owned() };
     let value = |value: &serde_json::Value| ui::headline(&value.to_string(), 100);
     match change {

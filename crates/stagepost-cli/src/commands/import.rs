@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use stagepost::formats::Format;
 use stagepost::project::{ImportItem, ImportPlan};
-use stagepost::{session, task};
+use stagepost::{flow, plan, session, task};
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ pub(crate) struct ImportArgs {
     /// A file, a folder of them, or a project
     #[arg(value_name = "PATH")]
     path: PathBuf,
-    /// The format: maestro or tasks; without it, each file is looked at
+    /// The format: maestro, tasks, runs or plans; without it, each file is looked at
     #[arg(long)]
     format: Option<String>,
     /// Only print what would be taken in
@@ -29,7 +29,7 @@ pub(crate) struct ImportArgs {
 /// Write checkpoints in the files of another system
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// The format: maestro or tasks
+    /// The format: maestro, tasks, runs or plans
     #[arg(long)]
     format: String,
     /// The folder to write below
@@ -80,7 +80,8 @@ fn parse(text: &str) -> Result<Format, Failure> {
 
 fn describe(item: &ImportItem) -> String {
     let state = if item.known { "known" } else { "new" };
-    let mut flags = vec![item.integrity.clone(), item.commit.clone()];
+    let mut flags = vec![item.integrity.clone()];
+    flags.extend(Some(item.commit.clone()).filter(|commit| commit != "none"));
     flags.extend(item.findings.iter().cloned());
     format!(
         "{state:<5} {BOLD}{}{BOLD:#} {}  {}  {DIM}{}{DIM:#}",
@@ -103,6 +104,8 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<(), Failure> {
     let files = match format {
         Format::Maestro => session::export(&project, &folder)?,
         Format::Tasks => task::export(&project, &folder)?,
+        Format::Runs => flow::export(&project, &folder).map_err(super::flow::failed)?,
+        Format::Plans => plan::export(&project, &folder)?,
         other => return Err(Failure::usage(format!("{other} cannot be exported yet"))),
     };
     match app.ui.form {

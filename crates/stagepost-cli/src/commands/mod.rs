@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod log;
 pub(crate) mod pin;
+pub(crate) mod plan;
 pub(crate) mod restore;
 pub(crate) mod save;
 pub(crate) mod schema;
@@ -46,6 +47,7 @@ pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure
         Some(Command::Unpin(args)) => pin::unpin(app, &args),
         Some(Command::Session(args)) => session::run(app, args),
         Some(Command::Task(args)) => task::run(app, args),
+        Some(Command::Plan(command)) => plan::run(app, command),
         Some(Command::Import(args)) => import::run(app, &args),
         Some(Command::Export(args)) => import::export(app, &args),
         Some(Command::Doctor(args)) => doctor::run(app, &args),

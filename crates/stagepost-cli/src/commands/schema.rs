@@ -4,6 +4,7 @@ use stagepost::flow::definition::Flow;
 use stagepost::gate::journey::File;
 use stagepost::gate::{Answer, Gate, Question};
 use stagepost::model::{Checkpoint, Event, Run};
+use stagepost::plan::Job;
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -40,6 +41,8 @@ enum Type {
     Answer,
     /// A file that describes a journey
     Journey,
+    /// The job file of `plan run`
+    PlanJob,
 }
 
 pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
@@ -55,6 +58,7 @@ pub(crate) fn run(app: &App, args: &SchemaArgs) -> Result<(), Failure> {
         Type::Question => schema_for!(Question),
         Type::Answer => schema_for!(Answer),
         Type::Journey => schema_for!(File),
+        Type::PlanJob => schema_for!(Job),
     };
     app.ui.json(&schema)
 }

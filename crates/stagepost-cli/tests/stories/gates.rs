@@ -286,3 +286,115 @@ fn a_journey_goes_on_where_it_was() {
     other.write_all(b"{\"name\": \"x\", \"stops\": []}").unwrap();
     project.run(&["gate", "journey", "run", "bad.json"]).fails(2, &["no stop"]);
 }
+
+/// Plays a person at a terminal: waits for a text on the screen, then presses keys, in turn. Prints how the program ended,
+/// whether the terminal is as it was, and what was on the screen.
+const PERSON: &str = r#"
+import json, os, pty, re, select, signal, sys, termios, time
+script, argv = json.loads(sys.argv[1]), sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(argv[0], argv)
+before = termios.tcgetattr(terminal)
+seen, start, deadline = '', 0, time.time() + 60
+def read():
+    global seen
+    if select.select([terminal], [], [], 0.05)[0]:
+        try:
+            seen += os.read(terminal, 65536).decode(errors='replace')
+        except OSError:
+            return False
+    return time.time() < deadline
+for text, keys in script:
+    while text not in seen[start:] and read():
+        pass
+    start = len(seen)
+    # The question forgets what was typed before it was shown; letters come after that.
+    time.sleep(0.3)
+    if keys == 'TERM':
+        os.kill(pid, signal.SIGTERM)
+    else:
+        os.write(terminal, keys.encode())
+while read():
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done:
+        break
+else:
+    os.kill(pid, signal.SIGKILL)
+    done, status = os.waitpid(pid, 0)
+read()
+try:
+    same = termios.tcgetattr(terminal)[3] == before[3]
+except termios.error:
+    same = None
+code = os.waitstatus_to_exitcode(status)
+print(json.dumps({'code': code, 'same': same, 'screen': seen}))
+"#;
+
+fn at_a_terminal(
+    project: &TempProject,
+    term: &str,
+    script: serde_json::Value,
+    args: &[&str],
+) -> serde_json::Value {
+    let script = script.to_string();
+    let whole = [&["-c", PERSON, &script, crate::support::PROGRAM][..], args].concat();
+    let ran = project.tool("python3", &whole).env("TERM", term).output().unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    serde_json::from_slice(&ran.stdout).unwrap()
+}
+
+/// Nobody can play a person where Python is not installed.
+fn has_python(project: &TempProject) -> bool {
+    project.tool("python3", ["-c", "import pty"]).output().is_ok_and(|ran| ran.status.success())
+}
+
+#[test]
+fn at_a_terminal_answers_are_picked_with_keys() {
+    let project = TempProject::new();
+    if !has_python(&project) {
+        return;
+    }
+    let choose = [
+        "gate", "ask", "Where?", "--kind", "choose", "--option", "n=North", "--option", "s=South",
+        "--option", "w=West",
+    ];
+    let ask = |id: &str, term: &str, keys: &[(&str, &str)], more: &[&str]| {
+        let done = at_a_terminal(&project, term, json!(keys), &[&choose[..], &["--id", id], more].concat());
+        let shown: Value = serde_json::from_str(&project.run(&["--json", "gate", "show", id]).out).unwrap();
+        (done, shown["gate"].clone())
+    };
+    let taken = |gate: &Value| gate["answer"]["reply"]["details"]["option_ids"].clone();
+
+    let (done, gate) = ask("down", "xterm", &[("Enter says it", "\u{1b}[B\r")], &[]);
+    assert_eq!((&done["code"], &done["same"]), (&json!(0), &json!(true)), "{done}");
+    assert_eq!((taken(&gate), &gate["answer"]["origin"]), (json!(["s"]), &json!("person")));
+    let (done, gate) = ask("text", "xterm", &[("Enter says it", "we\r")], &[]);
+    assert_eq!((&done["code"], taken(&gate)), (&json!(0), json!(["w"])), "{done}");
+    let (done, gate) = ask("several", "xterm", &[("space marks", " jj \r")], &["--multiple"]);
+    assert_eq!((&done["code"], taken(&gate)), (&json!(0), json!(["n", "w"])), "{done}");
+    let (done, gate) = ask("plain", "xterm", &[("Enter says it", "\u{1b}"), ("> ", "the second one\r")], &[]);
+    assert_eq!((&done["code"], taken(&gate)), (&json!(0), json!(["s"])), "{done}");
+    let (done, gate) = ask("dumb", "dumb", &[("> ", "3\r")], &[]);
+    assert_eq!((&done["code"], taken(&gate)), (&json!(0), json!(["w"])), "{done}");
+    assert!(!done["screen"].as_str().unwrap().contains('\u{1b}'), "{done}");
+}
+
+#[test]
+fn leaving_the_menu_leaves_the_gate_waiting_and_the_terminal_as_it_was() {
+    let project = TempProject::new();
+    if !has_python(&project) {
+        return;
+    }
+    for (id, keys, code) in [("c", "\u{3}", 130), ("d", "\u{4}", 6), ("t", "TERM", -15)] {
+        let done = at_a_terminal(
+            &project,
+            "xterm",
+            json!([["Enter says it", keys]]),
+            &["gate", "ask", "Deploy?", "--id", id],
+        );
+        assert_eq!((&done["code"], &done["same"]), (&json!(code), &json!(true)), "{id}: {done}");
+        let shown: Value = serde_json::from_str(&project.run(&["--json", "gate", "show", id]).out).unwrap();
+        assert_eq!(shown["gate"]["state"], "waiting", "{id}");
+    }
+}

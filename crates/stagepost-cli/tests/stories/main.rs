@@ -11,6 +11,7 @@ mod going_back;
 mod hostile;
 mod keeping;
 mod names;
+mod plans;
 mod schemas;
 mod sessions;
 mod settings;

@@ -1,5 +1,6 @@
 //! Who drives a run: a kernel lock that dies with its holder.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -86,6 +87,11 @@ pub fn is_driven(project: &Project, run: &RunId) -> bool {
 /// Finds the process that drives a run now.
 pub fn driver(project: &Project, run: &RunId) -> Option<Identity> {
     is_driven(project, run).then(|| attempts::read(&folder(project, run)).driver).flatten()
+}
+
+/// Lists the newest attempt of each step that is known to have begun. Those that ended are among them.
+pub fn begun(project: &Project, run: &RunId) -> HashMap<String, u32> {
+    attempts::read(&folder(project, run)).attempts
 }
 
 fn holder(folder: &Path) -> String {

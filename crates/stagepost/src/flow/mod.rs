@@ -37,14 +37,20 @@ mod flows;
 mod resume;
 mod runner;
 
+pub mod cleanup;
+pub mod view;
+
+mod export;
+
 mod error;
 
 pub use error::Error;
+pub use export::export;
 pub use fingerprint::Fingerprint;
 pub use flows::{Flows, Source};
 pub use happened::{Accepted, Definition, End, Happened};
 pub use history::{History, Moment};
-pub use hold::{driver, is_driven};
+pub use hold::{begun, driver, is_driven};
 pub use record::{FILES, OUTPUT, RESULT, Record};
 pub use resume::{Again, Decided, Resume};
 pub use reuse::{Plan, Planned, Verdict};

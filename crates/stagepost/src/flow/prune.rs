@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::Error;
 use super::happened::{End, Happened};
-use super::state::{Attempt, RunState};
+use super::state::{Attempt, RunState, StepState};
 use crate::model::{CheckpointId, RunId};
 use crate::project::Project;
 use crate::store::{Batch, NewEntry};
@@ -42,18 +42,39 @@ fn surplus(
         needed.extend(state.steps.iter().filter_map(|step| step.current()).map(|one| one.checkpoint));
     }
     let own = |attempt: &&Attempt| attempt.run == state.run.id && !attempt.pruned;
-    let mut all: Vec<(bool, String, Attempt)> = Vec::new();
+    let mut all: Vec<(Worth, String, Attempt)> = Vec::new();
     for step in &state.steps {
-        let holds =
-            |one: &Attempt| step.current().is_some_and(|current| current.checkpoint == one.checkpoint);
-        all.extend(step.attempts.iter().filter(own).map(|one| (holds(one), step.step.clone(), one.clone())));
+        let attempts = step.attempts.iter().filter(own);
+        all.extend(attempts.map(|one| (Worth::of(step, one, state), step.step.clone(), one.clone())));
     }
-    // What holds no more goes first, then what is oldest.
-    all.sort_by_key(|(holds, _, attempt)| (*holds, attempt.seq));
+    all.sort_by_key(|(worth, _, attempt)| (*worth, attempt.seq));
     let surplus = all.len().saturating_sub(keep.max(1));
     all.truncate(surplus);
     all.retain(|(_, _, attempt)| !needed.contains(&attempt.checkpoint));
     Ok(all.into_iter().map(|(_, step, attempt)| (step, attempt)).collect())
+}
+
+/// What is given up first, before what is merely older.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Worth {
+    /// It holds no more.
+    Superseded,
+    /// It is an item whose result is part of that of its step.
+    Joined,
+    /// It holds.
+    Holds,
+}
+
+impl Worth {
+    fn of(step: &StepState, attempt: &Attempt, state: &RunState) -> Self {
+        let whole = step.step.split_once('/').and_then(|(whole, _)| state.step(whole));
+        match step.current() {
+            Some(current) if current.checkpoint != attempt.checkpoint => Worth::Superseded,
+            None => Worth::Superseded,
+            Some(_) if whole.is_some_and(|whole| whole.current().is_some()) => Worth::Joined,
+            Some(_) => Worth::Holds,
+        }
+    }
 }
 
 /// Says whether another run shares the past of this one.

@@ -20,7 +20,7 @@ use super::schedule::{Action, Event, Known, Schedule, Unit};
 use super::watch::{Progress, Watch};
 use super::{Error, made_of, prune};
 use crate::model::{Checkpoint, Hash, Kind, RunId, RunKind, StepStatus};
-use crate::process::{Cancel, Guard};
+use crate::process::{self, Cancel, Guard};
 use crate::project::{Files, Project, Save, Source, Wish};
 use crate::store::{Batch, NewEntry};
 
@@ -140,11 +140,16 @@ impl Runner<'_, '_> {
                 // Whatever went wrong, nothing of ours goes on running.
                 self.stop.cancel();
                 outcome
-            })?
+            })
         };
-        let over = !matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. });
-        if over {
-            drop(self.guard);
+        // A program that left its group on purpose lives as long as the run is driven, and no longer.
+        if self.guard.get().is_some() {
+            let ended = process::end_marked(&marked_variable(&self.mark), self.drive.grace);
+            ended.map_err(|source| Error::LeftOver { source })?;
+        }
+        drop(self.guard);
+        let outcome = outcome?;
+        if !matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
             self.hold.tidy();
         }
         Ok(outcome)

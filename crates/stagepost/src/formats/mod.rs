@@ -4,6 +4,8 @@
 
 mod json;
 pub mod maestro;
+pub mod plans;
+pub mod runs;
 pub mod tasks;
 
 use std::fmt;
@@ -19,17 +21,23 @@ pub enum Format {
     Maestro,
     /// Tasks with stages: `.checkpoint-metadata.json` and tags `checkpoint-t*`.
     Tasks,
+    /// Runs of a workflow: `.claude/context/runs/<run>/`.
+    Runs,
+    /// Plans with iterations: `checkpoints/plans/*_iter*_*.json`.
+    Plans,
 }
 
 impl Format {
     /// Every format.
-    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks];
+    pub const ALL: &'static [Format] = &[Format::Maestro, Format::Tasks, Format::Runs, Format::Plans];
 
     /// Returns the name used in commands and records.
     pub fn as_str(self) -> &'static str {
         match self {
             Format::Maestro => "maestro",
             Format::Tasks => "tasks",
+            Format::Runs => "runs",
+            Format::Plans => "plans",
         }
     }
 
@@ -38,6 +46,8 @@ impl Format {
         let knows = |format: &&Format| match format {
             Format::Maestro => maestro::is_log(name, bytes),
             Format::Tasks => tasks::is_list(name, bytes),
+            Format::Runs => runs::is_one(name, bytes),
+            Format::Plans => plans::Name::read(name).is_some(),
         };
         Self::ALL.iter().find(knows).copied()
     }
@@ -54,9 +64,14 @@ impl FromStr for Format {
 
     fn from_str(text: &str) -> Result<Self, UnknownFormat> {
         let found = Self::ALL.iter().find(|format| format.as_str() == text).copied();
-        // The name that the notes on foreign formats use.
-        let found = found.or_else(|| (text == "task-stage").then_some(Format::Tasks));
-        found.ok_or_else(|| UnknownFormat { text: text.to_owned() })
+        // The names that the notes on foreign formats use.
+        let other = || match text {
+            "task-stage" => Some(Format::Tasks),
+            "agent-studio" => Some(Format::Runs),
+            "twinklr" => Some(Format::Plans),
+            _ => None,
+        };
+        found.or_else(other).ok_or_else(|| UnknownFormat { text: text.to_owned() })
     }
 }
 

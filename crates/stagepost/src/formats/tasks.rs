@@ -183,7 +183,7 @@ pub fn lines_of(event: &Event) -> Vec<String> {
 }
 
 /// The lines of a file that are not known yet. One that is there twice must be known twice.
-pub fn new_lines<'a>(file: &'a str, known: impl IntoIterator<Item = String>) -> Vec<&'a str> {
+pub fn new_lines(file: &str, known: impl IntoIterator<Item = String>) -> Vec<&str> {
     let mut counts = HashMap::<String, usize>::new();
     known.into_iter().for_each(|line| *counts.entry(line).or_default() += 1);
     let mut is_new = |line: &&str| match counts.get_mut(*line) {

@@ -23,6 +23,7 @@ mod back;
 mod gates;
 mod wait;
 
+mod menu;
 mod message;
 mod route;
 mod shapes;
@@ -40,6 +41,7 @@ pub use back::GoingBack;
 pub use error::Error;
 pub use gates::{Ask, Gates};
 pub use id::GateId;
+pub use menu::{Key, Menu, Step};
 pub use message::{Message, Possible, Section};
 pub use options::Options;
 pub use outside::Bounds;

@@ -77,7 +77,7 @@ impl Message {
     }
 
     /// What may be said as it stands, without a gap to fill. Words that must be typed cannot be clicked.
-    fn fixed<'a>(&'a self, prompt: &Prompt) -> impl Iterator<Item = &'a Possible> {
+    pub(super) fn fixed<'a>(&'a self, prompt: &Prompt) -> impl Iterator<Item = &'a Possible> {
         let typed = prompt.risk == Risk::High;
         self.answers.iter().filter(move |answer| match answer.option {
             Some(_) => true,

@@ -151,7 +151,26 @@ fn broken(text: &str, width: usize) -> Vec<String> {
     words
 }
 
-fn columns(text: &str) -> usize {
+/// Cuts a text off where it would be wider, and shows that.
+pub(super) fn shortened_to(text: &str, width: usize) -> String {
+    if columns(text) <= width {
+        return text.to_owned();
+    }
+    let (mut short, mut used) = (String::new(), 0);
+    for c in text.chars() {
+        used += column(c);
+        if used + 1 > width {
+            break;
+        }
+        short.push(c);
+    }
+    if width > 0 {
+        short.push('…');
+    }
+    short
+}
+
+pub(super) fn columns(text: &str) -> usize {
     text.chars().map(column).sum()
 }
 

@@ -4,17 +4,26 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for a word, or for the end of us. In the second case it kills every process with the mark, and looks again, because one
-/// of them may just have started another.
+/// Waits for a word, or for the end of us. In the second case it kills every process with the mark, and looks again until it has
+/// found none twice: one of them may just have started another, or may itself be just starting and not have its mark yet.
+/// That `grep` fails says nothing: a process that ends while it looks makes it fail.
 const WATCH: &str = r#"
 trap '' INT TERM HUP QUIT
 read -r word && [ "$word" = done ] && exit 0
-for again in 1 2 3 4 5 6 7 8 9 10; do
-  found=$(grep -lszx -e "$1" /proc/[0-9]*/environ 2>/dev/null) || exit 0
+none=0
+for again in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  found=$(grep -lszx -e "$1" /proc/[0-9]*/environ 2>/dev/null)
+  if [ -z "$found" ]; then
+    none=$((none + 1))
+    [ "$none" -ge 2 ] && exit 0
+  else
+    none=0
+  fi
   for file in $found; do
     pid=${file#/proc/}; pid=${pid%/environ}
     [ "$pid" = "$$" ] || kill -KILL "$pid" 2>/dev/null
   done
+  sleep 0.05
 done
 "#;
 

@@ -1,14 +1,14 @@
 //! Giving room back: retention first, then what nothing refers to any more.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::json;
 
 use super::{Error, Project};
-use crate::model::{CheckpointId, Event, Topic};
+use crate::model::{CheckpointId, Event, Kind, RunId, RunKind, StepStatus, Topic};
 use crate::retention::{Fact, Plan, Policy, Protection};
-use crate::store::{Collected, Found, Listed, Query};
+use crate::store::{Collected, EventQuery, Found, Listed, Query};
 
 /// What a collection would do. Carrying it out does exactly this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -35,6 +35,7 @@ impl Project {
         listed.reverse();
         let mut needed: HashSet<_> = fork_points(&listed);
         needed.extend(self.needed_for_undo()?);
+        needed.extend(self.needed_by_flows(&listed)?);
         let to_go_on = self.needed_to_go_on()?;
         needed.extend(to_go_on.checkpoints);
         let on_the_way = listed.iter().filter(|one| to_go_on.runs.contains(one.checkpoint.run.as_str()));
@@ -115,6 +116,48 @@ impl Project {
             }
         }
         Ok(snapshots.release_refs(&orphans)?)
+    }
+}
+
+impl Project {
+    /// Results of steps that a flow which has not ended would go on from: its own, and of a fork those that it shares.
+    /// `listed` is in the order of the journal.
+    fn needed_by_flows(&self, listed: &[Listed]) -> Result<HashSet<CheckpointId>, Error> {
+        let mut newest: HashMap<&RunId, HashMap<&str, Vec<(u64, CheckpointId)>>> = HashMap::new();
+        let mut places: HashMap<CheckpointId, (&RunId, u64)> = HashMap::new();
+        for Listed { checkpoint, .. } in listed {
+            places.insert(checkpoint.id, (&checkpoint.run, checkpoint.seq));
+            if let Kind::Step { step, status: StepStatus::Completed | StepStatus::Skipped, .. } =
+                &checkpoint.content.kind
+            {
+                let of_step = newest.entry(&checkpoint.run).or_default().entry(step).or_default();
+                of_step.push((checkpoint.seq, checkpoint.id));
+            }
+        }
+        let mut needed = HashSet::new();
+        for run in self.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow) {
+            if self.is_flow_over(&run.id)? {
+                continue;
+            }
+            let (mut of, mut up_to, mut from) = (Some(run.id.clone()), u64::MAX, run.forked_from);
+            while let Some(id) = of.take() {
+                for results in newest.get(&id).into_iter().flat_map(HashMap::values) {
+                    needed.extend(results.iter().rev().find(|(seq, _)| *seq <= up_to).map(|(_, one)| *one));
+                }
+                if let Some((shared, seq)) = from.take().and_then(|from| places.get(&from)) {
+                    (of, up_to) = (Some((*shared).clone()), *seq);
+                    from = self.store.run(shared)?.and_then(|run| run.forked_from);
+                }
+            }
+        }
+        Ok(needed)
+    }
+
+    /// Says whether a flow ended in such a way that it is not gone on with.
+    fn is_flow_over(&self, run: &RunId) -> Result<bool, Error> {
+        let latest = self.store.events(&EventQuery::latest(Topic::Run, run.as_str()))?.pop();
+        let body = latest.map(|(_, event)| event.body).unwrap_or_default();
+        Ok(body["type"] == "ended" && (body["status"] == "completed" || body["status"] == "cancelled"))
     }
 }
 

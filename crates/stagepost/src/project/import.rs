@@ -3,6 +3,8 @@
 //! Source files are only read. What is broken is taken in and flagged. Every original is kept as an artifact.
 
 mod maestro;
+mod plans;
+mod runs;
 mod tasks;
 
 use std::collections::HashSet;
@@ -13,11 +15,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::branch::Tag;
+use super::save::media_of;
 use super::{Error, Files, Project};
 use crate::formats::Format;
 use crate::model::{
-    Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, MediaType, ObjectId,
-    Parent, Run, Timestamp, Topic,
+    Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, ObjectId, Parent, Run,
+    Timestamp, Topic,
 };
 use crate::snapshot::Adopt;
 use crate::store::blob::Cut;
@@ -52,7 +55,8 @@ pub struct ImportItem {
     pub known: bool,
     /// Whether it can be trusted as it is: `ok`, or what was found.
     pub integrity: String,
-    /// Where its commit was found: `recorded`, `resolved-from-tag`, `resolved-from-text` or `missing`.
+    /// Where its commit was found: `recorded`, `resolved-from-tag`, `resolved-from-text` or `missing`; `none` where the
+    /// format knows no commits.
     pub commit: String,
     /// What else was noticed.
     pub findings: Vec<String>,
@@ -91,7 +95,8 @@ struct Candidate {
     metadata: Map<String, Value>,
     imported: Imported,
     original: Vec<u8>,
-    source: Option<Vec<u8>>,
+    /// Other files that it was taken from, by what to call them.
+    beside: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl ImportItem {
@@ -133,6 +138,12 @@ impl Project {
             self.plan_tasks(path, format.is_some(), &tags, &mut plan)?;
             self.plan_progress(path, &mut plan)?;
         }
+        if wanted(Format::Runs) {
+            self.plan_runs(path, format.is_some(), &mut plan)?;
+        }
+        if wanted(Format::Plans) {
+            self.plan_plans(path, format.is_some(), &mut plan)?;
+        }
         if plan.items.is_empty() && plan.progress.is_empty() && plan.unreadable.is_empty() {
             return Err(Error::NothingToImport { path: path.to_owned() });
         }
@@ -147,7 +158,10 @@ impl Project {
         for item in &mut plan.items {
             let own = item.id.parse::<CheckpointId>().ok();
             let own = own.map(|id| self.store.checkpoint(&id)).transpose()?.flatten().is_some();
-            item.known = own || known.contains(&item.found.key) || self.is_own_stage(&item.found)?;
+            item.known = own
+                || known.contains(&item.found.key)
+                || self.is_own_stage(&item.found)?
+                || self.is_own_plan(&item.found)?;
         }
         plan.events.retain(|event| !known.contains(&event.key));
         Ok(())
@@ -215,12 +229,15 @@ impl Project {
     }
 
     fn keep_originals(&self, found: &Candidate, batch: &mut Batch) -> Result<Vec<Artifact>, Error> {
-        let source = found.source.iter().map(|bytes| ("source", bytes));
+        let beside = found.beside.iter().map(|(name, bytes)| (*name, bytes));
         let mut artifacts = Vec::new();
-        for (name, bytes) in [("original", &found.original)].into_iter().chain(source) {
-            let payload = self.store.prepare(bytes.clone(), Cut::Json, None);
+        for (name, bytes) in [("original", &found.original)].into_iter().chain(beside) {
+            // What is broken, or JSON to its writer only, is not said to be JSON.
+            let media = media_of(bytes, true);
+            let cut = if media.is_json() { Cut::Json } else { Cut::Content };
+            let payload = self.store.prepare(bytes.clone(), cut, None);
             let (name, blob) = (ArtifactName::new(name)?, payload.blob());
-            artifacts.push(Artifact { name, media: MediaType::json(), blob });
+            artifacts.push(Artifact { name, media, blob });
             batch.payloads.push(payload);
         }
         Ok(artifacts)

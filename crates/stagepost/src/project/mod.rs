@@ -29,6 +29,7 @@ use std::sync::{Arc, OnceLock};
 pub use artifacts::Version;
 pub use branch::{BranchError, operation_name};
 pub use context::{Clock, Context, Ids, RandomIds, SystemClock};
+pub(crate) use diff::json_changes;
 pub use diff::{ArtifactChange, Change, Diff, Difference};
 pub use doctor::{Check, Health};
 pub use error::Error;

@@ -248,7 +248,7 @@ fn read(source: Source, name: &ArtifactName) -> Result<(MediaType, Vec<u8>), Err
     }
 }
 
-fn media_of(bytes: &[u8], may_be_json: bool) -> MediaType {
+pub(super) fn media_of(bytes: &[u8], may_be_json: bool) -> MediaType {
     if may_be_json && json_fault(bytes).is_none() {
         MediaType::json()
     } else if std::str::from_utf8(bytes).is_ok() {

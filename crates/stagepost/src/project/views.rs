@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project};
-use crate::formats::maestro;
+use crate::formats::{maestro, runs};
 use crate::lock::Lock;
 use crate::model::RepoPath;
 
@@ -72,9 +72,48 @@ impl Project {
 
     fn write_view(&self, view: &View) -> Result<(), Error> {
         let path = self.place.root.join(&view.path);
-        self.refuse_links(&view.path)?;
-        self.claim_view(&view.path)?;
+        if Path::new(&view.path).is_absolute() {
+            self.claim_outside(&view.path)?;
+        } else {
+            self.refuse_links(&view.path)?;
+            self.claim_view(&claimed(&view.path))?;
+        }
         replace(&path, &view.bytes)
+    }
+
+    /// Deletes a view that is no longer derived. What someone else changed meanwhile is left; says whether it is gone.
+    pub fn withdraw_view(&self, view: &View) -> Result<bool, Error> {
+        let path = self.place.root.join(&view.path);
+        match fs::read(&path) {
+            Ok(present) if present == view.bytes => {}
+            Ok(_) => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            Err(source) => return Err(Error::File { doing: "read", path, source }),
+        }
+        fs::remove_file(&path).map(|()| true).map_err(|source| Error::File { doing: "delete", path, source })
+    }
+
+    /// Says whether a file is a view of ours.
+    pub(super) fn is_view(&self, path: &Path) -> bool {
+        let inside = path.strip_prefix(&self.place.root).unwrap_or(path).to_string_lossy();
+        self.is_new_view(&inside).is_ok_and(|new| !new) || self.is_known_outside(&inside)
+    }
+
+    /// Keeps what someone else wrote where a view outside of the project will be: its owner named that folder in full.
+    fn claim_outside(&self, path: &str) -> Result<(), Error> {
+        if self.is_known_outside(path) {
+            return Ok(());
+        }
+        self.set_aside(path)?;
+        append(&self.known_outside(), &format!("{path}\n"))
+    }
+
+    fn is_known_outside(&self, path: &str) -> bool {
+        fs::read_to_string(self.known_outside()).is_ok_and(|known| known.lines().any(|line| line == path))
+    }
+
+    fn known_outside(&self) -> PathBuf {
+        self.place.store.join("views.outside")
     }
 
     /// Makes the place of a view ours: what someone else wrote there is kept in the store's folder, git ignores it
@@ -176,10 +215,16 @@ impl Project {
     }
 }
 
-/// What stands for a view in lists: sessions by the folder of all of them, so that lists stay short.
+/// What stands for a view in lists: sessions and runs by the folder of all of them, so that lists stay short.
 fn cover(path: &str) -> &str {
-    let inside = path.strip_prefix(maestro::SESSIONS).is_some_and(|rest| rest.starts_with('/'));
-    if inside { maestro::SESSIONS } else { path }
+    let is_inside = |folder: &&str| path.strip_prefix(*folder).is_some_and(|rest| rest.starts_with('/'));
+    [maestro::SESSIONS, runs::RUNS].into_iter().find(is_inside).unwrap_or(path)
+}
+
+/// The view by which a place is made ours: a run's checkpoints come and go, its record stands for them.
+fn claimed(path: &str) -> String {
+    let of_run = path.strip_prefix(runs::RUNS).and_then(|rest| rest.split_once("/checkpoints/"));
+    of_run.map_or_else(|| path.to_owned(), |(run, _)| format!("{}{run}/{}", runs::RUNS, runs::RUN))
 }
 
 /// The name a view has while it is written.

@@ -4,7 +4,7 @@
 //! question. A negator, contrast, condition, hedge, number or question anywhere ends it, and so does a single
 //! word that nobody can account for. There is no score: nothing outweighs a "but".
 
-use super::echo::Echo;
+use super::echo::{Echo, is_thing};
 use super::lexicon::{Classes, Lexicon};
 use super::normalise::Gap;
 use super::question::Risk;
@@ -62,11 +62,11 @@ pub(super) fn consent<'a>(
     if units.len() > MOST_UNITS {
         return Err(Obstacle::Long);
     }
-    if is_question(units) {
-        return Err(Obstacle::Question);
-    }
     let approving = (0..units.len()).find(|&at| approves(units, at, echo));
     let case = Case { tokens, units, echo, risk, spelling: approving.map(|_| lexicon) };
+    if is_question(units) && !case.is_request() {
+        return Err(Obstacle::Question);
+    }
     for at in 0..units.len() {
         case.account(at)?;
     }
@@ -90,8 +90,18 @@ impl<'a> Case<'_, 'a, '_> {
         let unit = &self.units[at];
         let hedges = if self.risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
         let never = NEVER.or(hedges);
+        if unit.is(Classes::NUM.or(Classes::ORDINAL)) && (self.repeats_number(unit) || self.is_one_of_it(at))
+        {
+            return Ok(());
+        }
         if unit.is(never) {
             return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(never)));
+        }
+        if self.is_mockery(at) {
+            return Err(Obstacle::Reserve(unit.text, "hedge"));
+        }
+        if unit.is(Classes::VERB) && self.widens(at) && !self.echo.says_all {
+            return Err(Obstacle::Reserve(unit.text, "all"));
         }
         if unit.is(UNLESS_ASKED) && !self.repeats(unit) {
             return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
@@ -100,9 +110,11 @@ impl<'a> Case<'_, 'a, '_> {
             return Err(Obstacle::Partial(unit.text));
         }
         let nothing = NOTHING.or(Classes::APPROVAL).or(Classes::WANT).or(Classes::HEDGE);
-        let act = unit.is(Classes::VERB) && !self.echo.names_act && !self.widens(at);
-        let repeated_request = unit.is(Classes::ALONE) && self.spelling.is_some();
-        if unit.is(nothing) || act || repeated_request || self.is_known_object(at) || self.misspells(unit) {
+        let act = unit.is(Classes::VERB) && !self.echo.names_act;
+        let repeated_request = (unit.is(Classes::ALONE) && self.spelling.is_some())
+            || (is_light(unit.text) && self.has_asked_object(at));
+        let object = self.is_known_object(at) || self.is_meant_thing(at) || self.addresses(at);
+        if unit.is(nothing) || act || repeated_request || object || self.misspells(unit) {
             return Ok(());
         }
         match self.repeats(unit) {
@@ -115,32 +127,117 @@ impl<'a> Case<'_, 'a, '_> {
     fn repeats(&self, unit: &Unit<'a>) -> bool {
         let words = &self.tokens[unit.first..unit.first + unit.len];
         let safe = !self.echo.leaves_out || unit.is(Classes::VERB);
-        safe && !self.echo.alternatives && words.iter().all(|word| self.echo.repeats(word))
+        let points = |word: &Token<'_>| matches!(word.text, "me" | "us" | "it" | "that" | "this" | "for");
+        let repeated = |(at, word): (usize, &Token<'a>)| self.echo.repeats(word) || (at > 0 && points(word));
+        safe && !self.echo.alternatives && words.iter().enumerate().all(repeated)
     }
 
-    /// "Book it?" "Please book it", "I would like to book it": asking for the very act is a yes.
+    fn opens_with_yes(&self) -> bool {
+        self.units.first().is_some_and(|unit| unit.is(Classes::YES))
+    }
+
+    /// "On May 3rd?" "Yes, May 3rd": a number of the question, said after a yes.
+    fn repeats_number(&self, unit: &Unit<'a>) -> bool {
+        let before = self.units.iter().take_while(|other| other.first < unit.first);
+        let agrees = before.into_iter().any(|unit| unit.is(Classes::YES) || is_truth(unit.text));
+        let plain = unit.classes.without(Classes::NUM.or(Classes::ORDINAL)) == Classes::default();
+        agrees && plain && !self.echo.several && self.echo.repeats_number(self.tokens, unit.first)
+    }
+
+    /// "Schedule a visit?" "Yes, let's schedule one": not a number, where none was asked about.
+    fn is_one_of_it(&self, at: usize) -> bool {
+        let acts =
+            |before: &Unit<'_>| before.after == Gap::None && before.is(Classes::VERB.or(Classes::WANT));
+        let ends = self.units[at].after != Gap::None
+            || self.units.get(at + 1).is_none_or(|next| is_courtesy(next.text));
+        let plain = self.units[at].text == "one" && self.units[at].len == 1;
+        plain && ends && self.echo.numbers == 0 && at.checked_sub(1).is_some_and(|at| acts(&self.units[at]))
+    }
+
+    /// "Yes, could you book it?", "can you do that for me, please?", "yes, please book it?": a question in form only.
+    /// Without a yes it must be polite, for "can you do that?" may want to know whether you can.
+    fn is_request(&self) -> bool {
+        let units = self.units;
+        let open = self.echo.several || self.echo.wants_words || self.echo.alternatives || !self.echo.asked;
+        let polite = |unit: &Unit<'_>| is_courtesy(unit.text);
+        let favour = || units.iter().any(|unit| polite(unit) || (unit.text == "for" && unit.len > 1));
+        let yes = self.opens_with_yes();
+        let inverted = (1..units.len()).filter(|&at| inverts(&units[at - 1], &units[at]));
+        let mut requests = inverted.map(|at| self.is_request_at(at));
+        let asked_once = units.iter().rev().skip(1).all(|unit| unit.after != Gap::Question);
+        let phrased =
+            |unit: &Unit<'_>| unit.len > 3 && matches!(unit.text, "can" | "could" | "would" | "will");
+        let request = |unit: &Unit<'_>| phrased(unit) && (yes || unit.is(Classes::GO));
+        let imperative =
+            units.iter().any(|unit| request(unit) || (yes && (polite(unit) || unit.text == "let")));
+        !open
+            && asked_once
+            && match requests.next() {
+                Some(first) => first && requests.all(|request| request) && (yes || favour()),
+                None => imperative,
+            }
+    }
+
+    /// "Could you …": what follows must be the act that was asked about, or stand for it.
+    fn is_request_at(&self, you: usize) -> bool {
+        let asking = matches!(self.units[you - 1].text, "can" | "could" | "would" | "will");
+        let mut rest =
+            self.units[you + 1..].iter().skip_while(|unit| is_courtesy(unit.text) || unit.text == "just");
+        let act = rest.next().is_some_and(|act| {
+            let stands = matches!(act.text, "do" | "go" | "make" | "get" | "reserve" | "book" | "proceed");
+            (act.is(Classes::GO.or(Classes::YES)) && stands)
+                || ((act.is(Classes::VERB) || is_light(act.text))
+                    && (self.repeats(act) || is_light(act.text)))
+        });
+        asking && self.units[you].text == "you" && act
+    }
+
+    /// "Book it?" "Please book it", "I would like to book it", "make the booking": asking for the very act is a yes.
     fn asks_for_the_act(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let open = self.echo.several || self.echo.wants_words;
-        if !unit.is(Classes::VERB) || !self.echo.asked || open || !self.repeats(unit) {
+        let act = (unit.is(Classes::VERB.or(Classes::CHANGE)) && self.repeats(unit))
+            || (is_light(unit.text) && self.has_asked_object(at) && !self.echo.alternatives);
+        if !self.echo.asked || open || !act {
             return false;
         }
         let clause = || self.units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
         let is_subject = |unit: &&Unit<'_>| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1);
         let wanted = clause().any(|unit| unit.is(Classes::WANT));
-        let allowed = clause().any(|unit| matches!(unit.text, "can" | "may"));
+        let allowed = clause().any(|unit| matches!(unit.text, "can" | "may"))
+            || (at >= 2 && (1..at).any(|you| self.is_request_at(you)));
+        let ours = clause().any(|unit| matches!(unit.text, "i" | "we"));
+        let taken =
+            matches!(unit.text, "take" | "have") && clause().any(|unit| matches!(unit.text, "'ll" | "will"));
         clause().find(is_subject).is_none_or(|subject| match subject.text {
-            "i" | "we" => wanted,
-            "you" => allowed,
+            "i" | "we" => wanted || taken,
+            "you" => allowed || (wanted && ours),
             _ => false,
         })
+    }
+
+    /// "Make the booking": the object of a verb that says little is what the question was about.
+    fn has_asked_object(&self, at: usize) -> bool {
+        let decides = NOTHING.or(Classes::WANT).or(Classes::APPROVAL);
+        let joined = |unit: &&Unit<'_>| unit.after == Gap::None;
+        let count = self.units[at..].iter().take_while(joined).count();
+        let object = self.units[at + 1..].iter().take(count);
+        object.into_iter().any(|unit| !unit.is(decides) && self.repeats(unit))
     }
 
     fn misspells(&self, unit: &Unit<'a>) -> bool {
         self.spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon))
     }
 
-    /// "Delete everything": an act that nobody asked about must not grow.
+    /// "Yeah, right" and nothing else is seldom meant.
+    fn is_mockery(&self, at: usize) -> bool {
+        let yeah = at
+            .checked_sub(1)
+            .is_some_and(|before| matches!(self.units[before].text, "yeah" | "yea" | "sure"));
+        yeah && self.units[at].text == "right" && self.units[at].len == 1
+    }
+
+    /// "Delete everything": an act must not grow beyond what was asked.
     fn widens(&self, at: usize) -> bool {
         self.units[at + 1..].iter().take(2).any(|next| next.is(Classes::ALL))
     }
@@ -152,6 +249,27 @@ impl<'a> Case<'_, 'a, '_> {
         let ends = self.units[at].after != Gap::None;
         let mut before = self.units[..at].iter().rev().take(3).take_while(|unit| unit.after == Gap::None);
         !ends && self.units.get(at + 1).is_some_and(judged) && !before.any(pointed)
+    }
+
+    /// "Reserve this?" "Yes, I would like to book a rental car": after a yes, a word for what was only pointed at.
+    fn is_meant_thing(&self, at: usize) -> bool {
+        let (unit, echo) = (&self.units[at], self.echo);
+        let open = echo.alternatives || echo.several || echo.leaves_out || echo.wants_words;
+        let meant = echo.only_points && !open && self.opens_with_yes();
+        meant && unit.len == 1 && is_thing(&self.tokens[unit.first])
+    }
+
+    /// "Yes, captain", "sure, my friend": nobody is meant but the one who asked.
+    fn addresses(&self, at: usize) -> bool {
+        let agrees = Classes::APPROVAL.or(Classes::GREET);
+        let before = self.units[..at].iter().rev().find(|unit| unit.text != "my" || unit.len > 1);
+        let called = |before: &Unit<'_>| {
+            before.after != Gap::None
+                || before.is(agrees)
+                || is_courtesy(before.text)
+                || before.is(Classes::NAME)
+        };
+        self.units[at].is(Classes::NAME) && before.is_none_or(called)
     }
 
     /// "Reserve it?" "Yes, reserve the car": the object of a repeated act, where the question named none.
@@ -167,6 +285,23 @@ impl<'a> Case<'_, 'a, '_> {
         let this = matches!(pointer.text, "that" | "this");
         acts && points && after && unknown && (this || !self.echo.names_things)
     }
+}
+
+/// Verbs that say little without their object.
+fn is_light(word: &str) -> bool {
+    matches!(
+        word,
+        "make"
+            | "complete"
+            | "confirm"
+            | "finalize"
+            | "finalise"
+            | "process"
+            | "place"
+            | "get"
+            | "take"
+            | "have"
+    )
 }
 
 fn is_judging(word: &str) -> bool {
@@ -226,8 +361,8 @@ fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let thanked = !echo.asked && units[at].len == 1 && units.iter().any(|unit| is_thanks(unit.text));
     let it = clause().any(|unit| unit.text == "it");
     let turned_down = echo.offers && units[at].text == "fine" && it && is_said_of_it(units, at);
-    let about_asker =
-        clause().any(|unit| matches!(unit.text, "are" | "'re" | "were")) && !is_truth(units[at].text);
+    let about_asker = clause().any(|unit| matches!(unit.text, "are" | "'re" | "were"))
+        && !(is_truth(units[at].text) && clause().next().is_some_and(leads_to_truth));
     let about_it = match subject(clause()) {
         Some("i" | "we") => false,
         Some("you") => !about_asker,
@@ -252,6 +387,24 @@ fn is_demand<'u>(backwards: impl Iterator<Item = &'u Unit<'u>> + Clone) -> bool 
 
 fn is_thanks(word: &str) -> bool {
     matches!(word, "thanks" | "thank" | "thx" | "ty")
+}
+
+/// "You are right" and "you are so right" are about the matter; "you are a bot, right" only asks.
+fn leads_to_truth(before: &Unit<'_>) -> bool {
+    let strengthens = |word| {
+        matches!(
+            word,
+            "so" | "very"
+                | "quite"
+                | "absolutely"
+                | "totally"
+                | "completely"
+                | "exactly"
+                | "entirely"
+                | "definitely"
+        )
+    };
+    matches!(before.text, "are" | "'re" | "were") || strengthens(before.text)
 }
 
 fn is_truth(word: &str) -> bool {

@@ -3,12 +3,16 @@
 use super::lexicon::{Classes, Entry, Lexicon};
 use super::normalise::{Folded, Gap};
 use super::question::Question;
-use super::units::{Token, holds, tokens};
+use super::units::{Token, holds, is_courtesy, tokens};
 
 /// The words of a question, ready to be compared with those of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Echo<'q> {
     stems: Vec<&'q str>,
+    /// Every word as it stands, for comparing numbers with what is beside them.
+    words: Vec<&'q str>,
+    /// How many numbers it has.
+    pub(super) numbers: usize,
     same: u32,
     /// Whether the words that were asked are known.
     pub(super) asked: bool,
@@ -18,6 +22,8 @@ pub(super) struct Echo<'q> {
     pub(super) names_act: bool,
     /// Whether it names things beyond the words of the language.
     pub(super) names_things: bool,
+    /// Whether it only points at what it is about ("reserve this?").
+    pub(super) only_points: bool,
     /// Whether it offers to do something: "it's okay" may then turn it down.
     pub(super) offers: bool,
     /// Whether it asks for words of one's own ("which city?"): repeating it answers nothing.
@@ -26,6 +32,8 @@ pub(super) struct Echo<'q> {
     pub(super) several: bool,
     /// Whether it leaves something out ("without subtitles"): repeating that thing may mean the opposite.
     pub(super) leaves_out: bool,
+    /// Whether it asks about all of something: then saying "all" does not widen it.
+    pub(super) says_all: bool,
     /// Whether it names alternatives: repeating one of them chooses it, which is more than a yes.
     pub(super) alternatives: bool,
 }
@@ -41,15 +49,21 @@ impl<'q> Echo<'q> {
         let several = tokens.iter().filter(|token| token.after == Gap::Question).count();
         Self {
             stems: tokens.iter().filter(content).map(|token| stem(token.text)).take(MOST_WORDS).collect(),
+            words: tokens.iter().map(|token| token.text).take(MOST_WORDS).collect(),
+            numbers: tokens.iter().filter(|token| is_number(token)).count(),
             same: tokens.iter().filter_map(|token| token.entry).fold(0, |bits, entry| bits | entry.same),
             asked,
             leaves_out: (0..tokens.len()).any(|at| leaves_out(&tokens, at)),
             names_act: tokens.iter().any(names_act),
             names_things: tokens.iter().any(|token| !token.is_known()),
+            only_points: asked && !tokens.iter().any(|token| !token.is_known() || is_thing(token)),
             closing: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::CLOSING)) || is_bad_news(&tokens),
             offers: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::OFFER)),
             wants_words: wants_words(&tokens),
             several: several >= 2,
+            says_all: tokens
+                .iter()
+                .any(|token| token.entry.is_some_and(|entry| entry.classes.any(Classes::ALL))),
             alternatives: tokens.len() > MOST_WORDS || tokens.iter().any(|token| token.text == "or"),
         }
     }
@@ -68,6 +82,24 @@ impl<'q> Echo<'q> {
         same & self.same != 0 || self.stems.contains(&stem(token.text))
     }
 
+    /// Whether an answer's number is one of the question's, beside the same word as there: "7 pm" repeats "at 7 pm" and
+    /// not "7 people". One that stands alone repeats the only number that was asked about.
+    pub(super) fn repeats_number(&self, tokens: &[Token<'_>], at: usize) -> bool {
+        let joined = |one: usize, next: usize| tokens.get(next).filter(|_| tokens[one].after == Gap::None);
+        let before = at.checked_sub(1).and_then(|before| joined(before, at).map(|_| tokens[before].text));
+        let after = joined(at, at + 1).map(|token| token.text).filter(|word| !is_courtesy(word));
+        let places = || (0..self.words.len()).filter(|place| self.words[*place] == tokens[at].text);
+        let beside = |place: usize| {
+            let same = |word: Option<&str>, there: Option<&&str>| word.is_some() && word == there.copied();
+            // "At 7 am" does not repeat "at 7 pm": the word after it says what is counted.
+            same(after, self.words.get(place + 1))
+                || (after.is_none()
+                    && same(before, place.checked_sub(1).and_then(|place| self.words.get(place))))
+        };
+        let alone = before.is_none() && after.is_none();
+        !self.alternatives && places().any(|place| beside(place) || (alone && self.numbers == 1))
+    }
+
     /// How often the question says a word.
     pub(super) fn times(&self, word: &str) -> usize {
         self.stems.iter().filter(|known| **known == stem(word)).count()
@@ -77,6 +109,16 @@ impl<'q> Echo<'q> {
     pub(super) fn contains(&self, word: &str) -> bool {
         self.stems.contains(&stem(word))
     }
+}
+
+/// A word for a thing: it means nothing by itself, but other words for the same are known.
+pub(super) fn is_thing(token: &Token<'_>) -> bool {
+    token.entry.is_some_and(|entry| entry.classes == Classes::default() && entry.same != 0)
+}
+
+fn is_number(token: &Token<'_>) -> bool {
+    token.text.starts_with(|first: char| first.is_ascii_digit())
+        || token.entry.is_some_and(|entry| entry.classes.any(Classes::NUM.or(Classes::ORDINAL)))
 }
 
 fn is_grammar(token: &Token<'_>) -> bool {

@@ -63,6 +63,7 @@ classes! {
     35 CLOSING "closing": "In a question: offers further help."
     36 SORRY "sorry": "In a notice: something did not work."
     37 OFFER "offer": "In a question: offers to do something."
+    38 NAME "name": "Addresses someone; decides nothing where it only does that."
 }
 
 impl Classes {
@@ -186,17 +187,22 @@ impl Lexicon {
         self.entries.get(word).or_else(|| self.drawn_out(word))
     }
 
-    /// The longer words of approval, for recognising them misspelled.
+    /// The longer words of approval and those that decide nothing, for recognising them misspelled.
     pub(super) fn approvals(&self) -> &[&'static str] {
         &self.approvals
     }
 
+    /// "Yesss", "okk": letters that are drawn out. One letter doubled at the end may belong to another word ("inn"), so
+    /// that only makes a word that agrees or refuses.
     fn drawn_out(&self, word: &str) -> Option<&Entry> {
         let bytes = word.as_bytes();
-        if bytes.len() > 40 || !bytes.windows(3).any(|three| three[0] == three[1] && three[1] == three[2]) {
+        let doubled = matches!(bytes, [.., before, last] if before == last);
+        let drawn = bytes.windows(3).any(|three| three[0] == three[1] && three[1] == three[2]);
+        if bytes.len() > 40 || !(drawn || doubled) {
             return None;
         }
-        [2, 1].iter().find_map(|&most| self.entries.get(squeezed(word, most).as_str()))
+        let mut found = [2, 1].iter().filter_map(|&most| self.entries.get(squeezed(word, most).as_str()));
+        found.find(|entry| drawn || entry.classes.any(Classes::YES.or(Classes::NO)))
     }
 
     fn read(data: &'static str) -> Self {
@@ -211,7 +217,10 @@ impl Lexicon {
             entry.phrases.sort_by_key(|phrase| (phrase.rest[0], std::cmp::Reverse(phrase.rest.len())));
             entry.tells = entry.phrases.iter().any(|phrase| phrase.classes.any(Classes::ASKING));
         });
-        let long = |entry: &&Entry| entry.classes.any(Classes::APPROVAL) && entry.word.len() >= 5;
+        let long = |entry: &&Entry| {
+            let agrees = entry.classes.any(Classes::APPROVAL) && entry.word.len() >= 5;
+            agrees || (entry.classes.any(Classes::FILL) && entry.word.len() >= 6)
+        };
         lexicon.approvals = lexicon.entries.values().filter(long).map(|entry| entry.word).collect();
         lexicon.approvals.sort_unstable();
         lexicon

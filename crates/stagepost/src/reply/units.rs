@@ -156,7 +156,10 @@ fn settle(units: &mut [Unit<'_>], tokens: &[Token<'_>]) {
             // "Check it first" puts off, "the first part" does not.
             units[at].classes = unit.classes.without(Classes::LATER);
         }
-        if unit.text == "one" && unit.len == 1 && at > 0 && makes_a_thing(&units[at - 1]) {
+        let pointed = unit.first.checked_sub(1).map(|before| &tokens[before]);
+        let pointed =
+            pointed.is_some_and(|one| matches!(one.text, "that" | "this") && one.after == Gap::None);
+        if unit.text == "one" && unit.len == 1 && at > 0 && (pointed || makes_a_thing(&units[at - 1])) {
             units[at].classes = Classes::FILL;
             units[at].value = None;
         }

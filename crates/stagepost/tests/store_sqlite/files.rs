@@ -50,6 +50,21 @@ fn as_a_child_makes_a_store() {
 }
 
 #[test]
+fn a_store_that_was_being_made_is_not_there_yet_and_is_made_anew() {
+    let place = Place::new();
+    fs::create_dir(place.folder()).unwrap();
+    for name in ["store.db.new", "store.db.new-journal", "store.db.new-wal", "store.db.new-shm"] {
+        fs::write(place.folder().join(name), "half of a database, cut off").unwrap();
+    }
+    let error = try_open(&place.folder(), false).unwrap_err();
+    assert!(matches!(&error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound));
+    let story = &place.open();
+    Story::new(story).run("a");
+    let left = contents(&place.folder()).into_iter().filter(|(name, _)| name.contains("new")).count();
+    assert_eq!((story.runs().unwrap().len(), left), (1, 0));
+}
+
+#[test]
 fn a_store_from_the_future_is_refused() {
     let place = Place::new();
     some_of_everything(&place);

@@ -3,16 +3,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stagepost::gate::{
-    Ask, Asker, Bounds, Gate, GateId, Gates, Lines, Message, Options, Origin, Outcome, Pending, Program,
-    Prompt,
+    self, Ask, Asker, Bounds, Gate, GateId, Gates, Lines, Message, Options, Origin, Outcome, Pending,
+    Program, Prompt,
 };
 use stagepost::model::{RunId, RunKind};
 use stagepost::reply::Choice;
 
 use super::parse::{Asked, read_options};
-use super::{end, parse_duration, show};
+use super::{end, menu, parse_duration, show};
 use crate::app::App;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::ui::Form;
 
 /// Ask a question: it is stored first, then asked here if a person is at a terminal
@@ -86,7 +86,7 @@ pub(crate) fn run(app: &App, args: AskArgs) -> Result<(), Failure> {
     let (wait, mut asker) = (args.wait, args.who.asker(app, !reads_data));
     let mut gate = gates.ask(args.into_ask()?)?;
     if gate.is_waiting() {
-        gate = gates.converse(gate, &mut *asker)?;
+        gate = heard(app, gates.converse(gate.clone(), &mut *asker), &gate)?;
     }
     if let (true, Some(patience)) = (gate.is_waiting(), wait) {
         app.ui.say(show::outcome(&gate));
@@ -94,6 +94,17 @@ pub(crate) fn run(app: &App, args: AskArgs) -> Result<(), Failure> {
     }
     show::result(app, &gate)?;
     end(&gate)
+}
+
+/// Someone who leaves with Ctrl-C has said nothing: the gate waits on.
+fn heard(app: &App, answered: Result<Gate, gate::Error>, gate: &Gate) -> Result<Gate, Failure> {
+    match answered {
+        Err(gate::Error::Asker { source, .. }) if source.kind() == io::ErrorKind::Interrupted => {
+            app.ui.say(show::outcome(gate));
+            Err(Failure::told(Code::Interrupted))
+        }
+        other => Ok(other?),
+    }
 }
 
 impl Who {
@@ -108,6 +119,9 @@ impl Who {
             return Box::new(Lines { input: io::stdin().lock(), show: quietly, origin });
         }
         let person = io::stdin().is_terminal() && io::stderr().is_terminal() && app.ui.form == Form::Text;
+        if person && has_input && !self.pending && menu::is_comfortable() {
+            return Box::new(menu::Keys);
+        }
         if person && has_input && !self.pending {
             return Box::new(Lines { input: io::stdin().lock(), show: aloud, origin: Origin::Person });
         }
@@ -150,9 +164,14 @@ impl AskArgs {
     }
 }
 
-/// Shows the message to a person and where to type. What was typed before they could read it is no answer to it.
-fn aloud(_: &Gate, message: &Message) -> io::Result<()> {
+/// What was typed before a person could read the question is no answer to it.
+pub(super) fn forget_what_was_typed() {
     let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+}
+
+/// Shows the message to a person and where to type.
+pub(super) fn aloud(_: &Gate, message: &Message) -> io::Result<()> {
+    forget_what_was_typed();
     let mut out = anstream::stderr().lock();
     show::message(&mut out, message)?;
     write!(out, "> ").and_then(|()| out.flush())

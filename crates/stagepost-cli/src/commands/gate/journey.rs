@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use stagepost::gate::journey::{Arrived, Commands, Journey, Travel};
-use stagepost::gate::{Gate, Gates};
+use stagepost::gate::journey::{self, Arrived, Commands, Journey, Travel};
+use stagepost::gate::{self, Gate, Gates};
 use stagepost::model::RunId;
 
 use super::ask::Who;
@@ -63,7 +63,15 @@ pub(crate) fn run(app: &App, command: &JourneyCommand) -> Result<(), Failure> {
     let folder = project.place().root.clone();
     let mut worker = Commands { journey: &journey, folder, bounds: args.who.bounds() };
     loop {
-        let arrived = travel.go(&mut worker, &mut *asker)?;
+        let arrived = match travel.go(&mut worker, &mut *asker) {
+            // Someone who leaves with Ctrl-C has said nothing: the gate waits on.
+            Err(journey::Error::Gate(gate::Error::Asker { source, .. }))
+                if source.kind() == std::io::ErrorKind::Interrupted =>
+            {
+                return Err(Failure::told(Code::Interrupted));
+            }
+            other => other?,
+        };
         let (Arrived::Waiting(gate), Some(patience)) = (&arrived, args.wait) else {
             return told(app, &run, &arrived);
         };

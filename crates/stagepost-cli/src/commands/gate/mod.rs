@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod ask;
 pub(crate) mod journey;
 pub(crate) mod look;
+mod menu;
 pub(crate) mod parse;
 mod show;
 

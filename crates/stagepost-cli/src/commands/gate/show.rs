@@ -103,7 +103,7 @@ pub(super) fn message(out: &mut impl Write, message: &Message) -> io::Result<()>
     Ok(())
 }
 
-fn style(tone: Tone) -> Style {
+pub(super) fn style(tone: Tone) -> Style {
     match tone {
         Tone::Heading | Tone::Question => BOLD,
         Tone::Warning => YELLOW,
@@ -114,7 +114,7 @@ fn style(tone: Tone) -> Style {
 }
 
 /// The width of the terminal; where there is none, one that can be read anywhere.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     let terminal = terminal_size::terminal_size().map(|(terminal_size::Width(width), _)| usize::from(width));
     terminal.unwrap_or(80).min(100)
 }

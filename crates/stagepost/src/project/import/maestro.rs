@@ -128,7 +128,7 @@ impl Project {
             metadata,
             imported,
             original: serde_json::to_vec(value).unwrap_or_default(),
-            source: Some(source.to_vec()),
+            beside: vec![("source", source.to_vec())],
         };
         Ok(ImportItem::new(Format::Maestro, entry.description, found))
     }

@@ -158,7 +158,7 @@ impl Project {
             },
             mark: Mark { commit: resolved.commit, tag: tag.map(|tag| tag.name.clone()), message: None },
             original: serde_json::to_vec(value).unwrap_or_default(),
-            source: source.map(<[u8]>::to_vec),
+            beside: source.map(|bytes| ("source", bytes.to_vec())).into_iter().collect(),
         };
         Ok(ImportItem::new(Format::Tasks, entry.description, found))
     }

@@ -11,9 +11,12 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::super::Error;
 use super::copies::Copies;
-use super::{db, head, schema};
+use super::{collect, db, head, schema};
 
 const DATABASE: &str = "store.db";
+
+/// The database while it is made.
+const UNFINISHED: &str = "store.db.new";
 
 /// How a store is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,8 +40,8 @@ pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<(PathBuf, Co
     }
     let folder = fs::canonicalize(folder).map_err(failed("open the folder", folder))?;
     let database = folder.join(DATABASE);
-    if options.create {
-        make_file(&database)?;
+    if options.create && !database.try_exists().map_err(failed("open", &database))? {
+        make_database(&folder, options.busy)?;
     }
     fs::metadata(&database).map_err(failed("open", &database))?;
     let mut connection = connect(&folder, options.busy)?;
@@ -54,7 +57,10 @@ pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<(PathBuf, Co
 
 /// Opens one more connection to a store that is known to be sound.
 pub(super) fn connect(folder: &Path, busy: Duration) -> Result<Connection, Error> {
-    let path = folder.join(DATABASE);
+    connect_to(folder.join(DATABASE), busy)
+}
+
+fn connect_to(path: PathBuf, busy: Duration) -> Result<Connection, Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
@@ -66,6 +72,39 @@ pub(super) fn connect(folder: &Path, busy: Duration) -> Result<Connection, Error
         _ => db("open the database")(error),
     })
 }
+
+/// Makes the database beside its place and moves it there when it is whole: whoever finds the file finds a store.
+fn make_database(folder: &Path, busy: Duration) -> Result<(), Error> {
+    let held = collect::hold_file(folder)?;
+    collect::lock_exclusive(&held, busy, folder)?;
+    let (database, beside) = (folder.join(DATABASE), folder.join(UNFINISHED));
+    if database.try_exists().map_err(failed("open", &database))? {
+        return Ok(());
+    }
+    refuse_to_forget(folder)?;
+    remove_unfinished(folder)?;
+    make_file(&beside)?;
+    let mut connection = connect_to(beside.clone(), busy)?;
+    make_tables(&mut connection)?;
+    connection.close().map_err(|(_, error)| db("make the store")(error))?;
+    fs::rename(&beside, &database).map_err(failed("make", &database))?;
+    sync_folder(folder)
+}
+
+/// What a process left that was killed while it made a store.
+fn remove_unfinished(folder: &Path) -> Result<(), Error> {
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let path = folder.join(format!("{UNFINISHED}{suffix}"));
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("remove", &path)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn configured(connection: Connection) -> rusqlite::Result<Connection> {
     connection.set_prepared_statement_cache_capacity(64);
     // A file that someone else wrote must not make the database do things, nor be believed without a look.
@@ -114,10 +153,26 @@ fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(
         if !create {
             return Err(Error::NotAStore { path: folder.join(DATABASE) });
         }
-        if let Some((position, _)) = head::remembered(folder).filter(|(position, _)| *position > 0) {
+        refuse_to_forget(folder)?;
+    }
+    make_tables(connection)?;
+    sync_folder(folder)
+}
+
+/// An empty database is no new one if something was written to it.
+fn refuse_to_forget(folder: &Path) -> Result<(), Error> {
+    match head::remembered(folder).filter(|(position, _)| *position > 0) {
+        Some((position, _)) => {
             let what = format!("the database is empty, but {position} entries were written to it");
-            return Err(Error::Damaged { what });
+            Err(Error::Damaged { what })
         }
+        None => Ok(()),
+    }
+}
+
+/// Brings the tables to the newest format, from whichever it has.
+fn make_tables(connection: &mut Connection) -> Result<(), Error> {
+    if is_empty(connection)? {
         // A small checkpoint changes five pages; with small pages that is 5 KB to sync, and not 20.
         connection
             .execute_batch("PRAGMA page_size = 1024; PRAGMA auto_vacuum = INCREMENTAL;")
@@ -134,8 +189,7 @@ fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(
     if from < schema::FORMAT {
         schema::migrate(&transaction, from).map_err(db("migrate the store"))?;
     }
-    transaction.commit().map_err(db("migrate the store"))?;
-    sync_folder(folder)
+    transaction.commit().map_err(db("migrate the store"))
 }
 
 fn make_folder(folder: &Path) -> Result<(), Error> {

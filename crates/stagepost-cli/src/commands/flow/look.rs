@@ -1,0 +1,367 @@
+//! Looking at runs: `flow list`, `flow show`, `flow checkpoints`.
+
+use std::time::Duration;
+
+use clap::builder::PossibleValuesParser;
+use clap::builder::TypedValueParser as _;
+use serde::Serialize;
+use stagepost::flow::{self, Flows, RunState, Source, Status, StepState};
+use stagepost::model::{CheckpointId, Kind, RunId, RunKind, Timestamp};
+use stagepost::project::{Clock, Project, SystemClock};
+use stagepost::store::Query;
+
+use super::live::duration;
+use crate::app::App;
+use crate::failure::{Code, Failure};
+use crate::json::{LogOutput, Output, SCHEMA};
+use crate::ui::{self, BOLD, CYAN, DIM, Form, GREEN, RED, YELLOW};
+
+/// List flow runs, newest first
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListArgs {
+    /// Only those that stand so; may be given several times
+    #[arg(long, value_name = "STATUS", value_parser = statuses())]
+    status: Vec<Status>,
+    /// Only those of flows with this name
+    #[arg(long, value_name = "NAME")]
+    flow: Option<String>,
+    /// Only those that something happened to not longer ago than this, such as 2d
+    #[arg(long, value_name = "DURATION", value_parser = super::parse_duration)]
+    since: Option<Duration>,
+    /// At most so many; 0 for no limit
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+fn statuses() -> impl clap::builder::TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(Status::ALL.iter().map(|status| status.as_str())).map(|text| {
+        Status::ALL.iter().copied().find(|status| status.as_str() == text).expect("it was checked")
+    })
+}
+
+/// Show a run: its steps with attempts, durations and sizes, and what to do next
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// The run: its name or the start of it, `@` for the newest
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// Print what a step printed, as far as it was kept
+    #[arg(long, value_name = "STEP")]
+    output: Option<String>,
+}
+
+/// List the checkpoints of a run, newest first
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckpointsArgs {
+    /// The run: its name or the start of it, `@` for the newest
+    #[arg(value_name = "RUN")]
+    run: String,
+}
+
+#[derive(Serialize)]
+struct RunBody {
+    id: RunId,
+    flow: Option<String>,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits_for: Option<WaitsFor>,
+    started_at: Timestamp,
+    changed_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    forked_from: Option<CheckpointId>,
+    drives: u32,
+    bytes: u64,
+    next: Option<String>,
+    steps: Vec<StepBody>,
+}
+
+#[derive(Serialize)]
+struct WaitsFor {
+    step: String,
+    gate: String,
+}
+
+#[derive(Serialize)]
+struct StepBody {
+    id: String,
+    status: String,
+    attempts: usize,
+    attempt: Option<u32>,
+    took_ms: u64,
+    bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+    checkpoint: Option<CheckpointId>,
+    pruned: bool,
+    artifacts: Vec<String>,
+}
+
+impl StepBody {
+    fn of(id: &str, step: Option<&StepState>, begun: Option<u32>, run: Status) -> Self {
+        let last = step.and_then(StepState::last);
+        let ended = last.map(|attempt| attempt.attempt).unwrap_or(0);
+        let runs = begun.filter(|attempt| *attempt > ended);
+        let given_up = step.is_some_and(|step| step.current().is_none())
+            && last.is_some_and(|attempt| attempt.status.as_str() == "completed");
+        let status = match (runs, last) {
+            (Some(_), _) if run == Status::Running => "running",
+            (Some(_), _) => "interrupted",
+            (None, Some(_)) if given_up => "pending",
+            (None, Some(last)) => last.status.as_str(),
+            (None, None) => "pending",
+        };
+        Self {
+            id: id.to_owned(),
+            status: status.to_owned(),
+            attempts: step.map_or(0, |step| step.attempts.len()) + usize::from(runs.is_some()),
+            attempt: runs.or(last.map(|attempt| attempt.attempt)),
+            took_ms: step.map_or(0, |step| step.took().as_millis().try_into().unwrap_or(u64::MAX)),
+            bytes: last.map_or(0, |attempt| attempt.bytes()),
+            exit: last.and_then(|attempt| attempt.record.exit),
+            signal: last.and_then(|attempt| attempt.record.signal),
+            error: last.and_then(|attempt| attempt.record.error.clone()),
+            notes: last.map(|attempt| attempt.record.notes.clone()).unwrap_or_default(),
+            checkpoint: last.map(|attempt| attempt.checkpoint),
+            pruned: last.is_some_and(|attempt| attempt.pruned),
+            artifacts: last
+                .map(|attempt| attempt.artifacts.iter().map(|one| one.name.to_string()).collect())
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl RunBody {
+    fn of(project: &Project, state: RunState) -> Self {
+        let steps = steps(project, &state);
+        let next = next(&state);
+        Self {
+            flow: state.definition.as_ref().map(|definition| definition.name.clone()),
+            waits_for: state.waits_for.clone().map(|(step, gate)| WaitsFor { step, gate }),
+            started_at: state.started_at(),
+            bytes: state.bytes(),
+            id: state.run.id,
+            status: state.status,
+            why: state.why,
+            changed_at: state.changed_at,
+            ended_at: state.ended_at,
+            forked_from: state.run.forked_from,
+            drives: state.drives,
+            next,
+            steps,
+        }
+    }
+}
+
+/// The steps of a run: those of its flow in its order, then whatever else there is.
+fn steps(project: &Project, state: &RunState) -> Vec<StepBody> {
+    let begun = if state.status == Status::Running {
+        flow::begun(project, &state.run.id)
+    } else {
+        Default::default()
+    };
+    let definition = state.definition.as_ref();
+    let flow =
+        definition.and_then(|definition| Source::read(&definition.text, None).ok()).map(|one| one.flow);
+    let mut names: Vec<String> =
+        flow.iter().flat_map(|flow| flow.order()).map(|step| step.id.to_string()).collect();
+    let mut found: Vec<&StepState> = state.steps.iter().collect();
+    // Items in the order of their list, whichever ended first.
+    found.sort_by_key(|step| step.step.split_once('/').and_then(|(_, item)| item.parse::<usize>().ok()));
+    for step in found {
+        if !names.contains(&step.step) {
+            let owner = step.step.split('/').next().unwrap_or(&step.step);
+            let at = names.iter().rposition(|name| name.split('/').next() == Some(owner)).map(|at| at + 1);
+            names.insert(at.unwrap_or(names.len()), step.step.clone());
+        }
+    }
+    let body = |name: &String| StepBody::of(name, state.step(name), begun.get(name).copied(), state.status);
+    names.iter().map(body).collect()
+}
+
+/// What a person can do about a run.
+fn next(state: &RunState) -> Option<String> {
+    let id = &state.run.id;
+    let in_code = state.definition.is_none();
+    match (state.status, &state.waits_for) {
+        (Status::Waiting, Some((_, gate))) => {
+            Some(format!("stagepost gate answer {gate} TEXT, then stagepost flow resume {id}"))
+        }
+        (Status::Interrupted | Status::Failed, _) if in_code => Some("start its program again".to_owned()),
+        (Status::Interrupted | Status::Failed | Status::Waiting, _) => {
+            Some(format!("stagepost flow resume {id}"))
+        }
+        (Status::Declined, _) => Some(format!("stagepost gate reopen GATE, then stagepost flow resume {id}")),
+        _ => None,
+    }
+}
+
+pub(crate) fn list(app: &App, args: &ListArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let now = SystemClock.now();
+    let wanted = |state: &RunState| {
+        (args.status.is_empty() || args.status.contains(&state.status))
+            && args.since.is_none_or(|since| state.changed_at.until(now) <= since)
+            && args.flow.as_ref().is_none_or(|flow| {
+                state.definition.as_ref().is_some_and(|definition| definition.name == *flow)
+            })
+    };
+    let (mut states, mut damaged) = (Vec::new(), None);
+    for run in project.runs()?.into_iter().rev().filter(|run| run.kind == RunKind::Flow) {
+        // One that is damaged must not keep the others from being seen.
+        match RunState::load(&project, &run.id).map_err(Failure::from) {
+            Ok(state) => states.extend(Some(state).filter(wanted)),
+            Err(failure) if failure.code == Code::Integrity => {
+                app.ui.warn(format!(
+                    "not listed, because it is damaged: {} ({})",
+                    run.id,
+                    ui::printable(&failure.message)
+                ));
+                damaged = Some(Failure::told(Code::Integrity));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    states.truncate(if args.limit == 0 { usize::MAX } else { args.limit });
+    match app.ui.form {
+        Form::Json => {
+            let runs: Vec<RunBody> = states.into_iter().map(|state| RunBody::of(&project, state)).collect();
+            app.ui.json(&Output::new(serde_json::json!({ "runs": runs })))
+        }
+        Form::Quiet => states.iter().try_for_each(|state| app.ui.line(state.run.id.as_str())),
+        Form::Text => {
+            if states.is_empty() {
+                app.ui.say("no flow runs");
+            }
+            states.iter().try_for_each(|state| app.ui.line(row(state, now)))
+        }
+    }?;
+    damaged.map_or(Ok(()), Err)
+}
+
+fn row(state: &RunState, now: Timestamp) -> String {
+    let done = state.steps.iter().filter(|step| step.current().is_some() && !step.step.contains('/')).count();
+    let name = state.definition.as_ref().map_or("in code", |definition| &definition.name);
+    format!(
+        "{BOLD}{}{BOLD:#}  {}  {}  {}  {DIM}{}{DIM:#}",
+        state.run.id,
+        coloured(state.status.as_str()),
+        ui::printable(name),
+        ui::count(done, "step done").replace("step dones", "steps done"),
+        ui::ago(state.changed_at, now)
+    )
+}
+
+fn coloured(status: &str) -> String {
+    let colour = match status {
+        "completed" => GREEN,
+        "failed" | "declined" | "cancelled" => RED,
+        "pending" | "skipped" => DIM,
+        _ => YELLOW,
+    };
+    format!("{colour}{status}{colour:#}")
+}
+
+pub(crate) fn show(app: &App, args: &ShowArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let id = Flows::of(&project).resolve(&args.run)?;
+    match &args.output {
+        Some(step) => output(app, &project, &id, step),
+        None => print_state(app, &project, &id),
+    }
+}
+
+fn output(app: &App, project: &Project, id: &RunId, step: &str) -> Result<(), Failure> {
+    let state = RunState::load(project, id)?;
+    let known = || state.steps.iter().map(|step| step.step.clone()).collect();
+    let missing = || flow::Error::NoStep { step: step.to_owned(), known: known() };
+    let last = state.step(step).and_then(StepState::last).ok_or_else(missing)?;
+    match last.artifact(flow::OUTPUT) {
+        Some(kept) => app.ui.raw(&mut project.store().open(&kept.blob)?),
+        None => Ok(app.ui.say(format!("step `{step}` printed nothing"))),
+    }
+}
+
+/// Prints how a run stands.
+pub(super) fn print_state(app: &App, project: &Project, id: &RunId) -> Result<(), Failure> {
+    let body = RunBody::of(project, RunState::load(project, id)?);
+    match app.ui.form {
+        Form::Json => app.ui.json(&Output::new(serde_json::json!({ "run": body }))),
+        Form::Quiet => app.ui.line(body.id.as_str()),
+        Form::Text => app.ui.text(&text(&body)),
+    }
+}
+
+fn text(body: &RunBody) -> String {
+    let name = body.flow.as_deref().unwrap_or("in code");
+    let why = body.why.as_deref().map(|why| format!(": {}", ui::printable(why))).unwrap_or_default();
+    let mut lines = vec![format!(
+        "{BOLD}{}{BOLD:#}  {}  {}{why}",
+        body.id,
+        ui::printable(name),
+        coloured(body.status.as_str())
+    )];
+    let width = body.steps.iter().map(|step| step.id.chars().count()).max().unwrap_or(0);
+    for step in &body.steps {
+        lines.push(format!("  {}{}  {}", step.id, " ".repeat(width - step.id.chars().count()), detail(step)));
+    }
+    if let Some(next) = &body.next {
+        lines.push(format!("next: {CYAN}{next}{CYAN:#}"));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn detail(step: &StepBody) -> String {
+    let mut parts = vec![coloured(&step.status)];
+    if step.attempts > 1 {
+        parts.push(format!("{} attempts", step.attempts));
+    }
+    if step.took_ms > 0 {
+        parts.push(duration(Duration::from_millis(step.took_ms)));
+    }
+    if step.bytes > 0 {
+        parts.push(ui::bytes(step.bytes));
+    }
+    if step.pruned {
+        parts.push("pruned".to_owned());
+    }
+    if let Some(error) = &step.error {
+        parts.push(ui::headline(error, 80));
+    }
+    parts.extend(step.notes.iter().map(|note| ui::headline(note, 80)));
+    parts.join(", ")
+}
+
+pub(crate) fn checkpoints(app: &App, args: &CheckpointsArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let id = Flows::of(&project).resolve(&args.run)?;
+    let found = project.log(&Query { run: Some(id), ..Query::default() })?;
+    match app.ui.form {
+        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &found, damaged: &[] }),
+        Form::Quiet => found.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
+        Form::Text => found.iter().try_for_each(|one| {
+            let kind = match &one.content.kind {
+                kind @ (Kind::Step { .. } | Kind::Decision { .. }) => kind.to_string(),
+                other => other.as_str().to_owned(),
+            };
+            let bytes: u64 = one.content.artifacts.iter().map(|artifact| artifact.blob.size).sum();
+            let files = if one.content.snapshot.is_some() { ", with files" } else { "" };
+            app.ui.line(format!(
+                "{CYAN}{}{CYAN:#}  {}/{}  {}  {DIM}{}, {}{files}{DIM:#}",
+                project.short_id(&one.id)?,
+                one.run,
+                one.seq,
+                ui::printable(&kind),
+                one.created_at,
+                ui::bytes(bytes)
+            ))
+        }),
+    }
+}

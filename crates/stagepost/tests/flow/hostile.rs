@@ -1,0 +1,144 @@
+//! Steps that do what steps should not.
+
+use std::time::Duration;
+
+use stagepost::flow::{Outcome, Resume};
+use stagepost::model::StepStatus;
+use stagepost::process;
+
+use crate::support::Story;
+
+fn one(run: &str) -> String {
+    format!("name: hostile\nsteps:\n  - id: a\n    timeout: 60s\n    run: |\n      {}\n", run.replace('\n', "\n      "))
+}
+
+/// Says whether a process is there whose command line has a word.
+fn is_alive(word: &str) -> bool {
+    let commands = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cmdline"));
+    let mut texts = commands.filter_map(|path| std::fs::read(path).ok());
+    texts.any(|text| text.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
+}
+
+#[test]
+fn a_gigabyte_of_output_is_kept_by_its_ends() {
+    let story = Story::new();
+    let flow = one("echo first; head -c 1073741824 /dev/zero; echo; echo last");
+    assert_eq!(story.start(&flow).unwrap(), Outcome::Completed);
+    let output = story.output("a");
+    assert!(output.len() < (1 << 20) + 100, "{}", output.len());
+    assert!(output.starts_with(b"first\n") && output.ends_with(b"\nlast\n"));
+    assert_eq!(story.state().step("a").unwrap().last().unwrap().record.printed, Some((1 << 30) + 12));
+}
+
+#[test]
+fn binary_output_without_an_end_of_line_is_kept_as_it_is() {
+    let story = Story::new();
+    let flow = one(r"printf '\000\377\033[31m no end'");
+    assert_eq!(story.start(&flow).unwrap(), Outcome::Completed);
+    assert_eq!(story.output("a"), b"\0\xff\x1b[31m no end");
+}
+
+#[test]
+fn a_step_that_closes_its_outputs_is_followed_to_its_end() {
+    let story = Story::new();
+    let flow = one("exec >&- 2>&-; sleep 0.2; touch done; exit 7");
+    let failed = Outcome::Failed { why: "step `a` failed: exit code 7".to_owned() };
+    assert_eq!(story.start(&flow).unwrap(), failed);
+    assert!(story.home.read("done").is_some());
+}
+
+#[test]
+fn what_a_step_leaves_in_its_group_ends_with_it_and_a_daemon_with_the_run() {
+    let story = Story::new();
+    // The second step still sees the daemon of the first; nobody sees it after the run.
+    let flow = r#"
+name: daemons
+steps:
+  - id: group
+    run: 'sleep 611.1 & echo begun'
+  - id: daemon
+    run: 'setsid sleep 611.2 >/dev/null 2>&1 </dev/null & sleep 0.1'
+  - id: later
+    run: 'cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " " | grep -c "sleep 611.2 " ; true'
+"#;
+    assert_eq!(story.start(flow).unwrap(), Outcome::Completed);
+    let state = story.state();
+    let notes = &state.step("group").unwrap().last().unwrap().record.notes;
+    assert_eq!(notes, &["it left processes behind, which were ended"]);
+    assert!(!is_alive("611.1") && !is_alive("611.2"));
+}
+
+#[test]
+fn a_step_that_ignores_being_asked_is_killed() {
+    let story = Story::new();
+    let flow = "name: deaf\nsteps:\n  - {id: a, timeout: 100ms, run: 'trap \"\" TERM INT HUP; while :; do sleep 612; done'}\n";
+    let why = "step `a` failed: it took longer than 100ms".to_owned();
+    assert_eq!(story.start(flow).unwrap(), Outcome::Failed { why });
+    assert!(!is_alive("612"));
+}
+
+#[test]
+fn a_result_that_is_no_json_fails_the_step_and_is_tried_again() {
+    let story = Story::new();
+    let flow = r#"
+name: json
+steps:
+  - id: a
+    retry: {attempts: 2, backoff: 1ms}
+    run: 'if test "$STAGEPOST_ATTEMPT" = 1; then echo "{" > "$STAGEPOST_OUTPUT"; else echo 7 > "$STAGEPOST_OUTPUT"; fi'
+"#;
+    assert_eq!(story.start(flow).unwrap(), Outcome::Completed);
+    let state = story.state();
+    let first = &state.step("a").unwrap().attempts[0];
+    assert!(first.record.error.as_ref().unwrap().starts_with("its result is not valid JSON"), "{first:?}");
+}
+
+#[test]
+fn an_output_that_leads_out_of_the_project_is_not_taken() {
+    let story = Story::new();
+    let flow = "name: out\nsteps:\n  - {id: a, outputs: [link], run: 'ln -sf /etc/hostname link'}\n";
+    let why = "step `a` failed: its output `link` lies outside the project".to_owned();
+    assert_eq!(story.start(flow).unwrap(), Outcome::Failed { why });
+}
+
+#[test]
+fn what_is_left_of_an_earlier_drive_is_ended_before_going_on() {
+    let story = Story::new();
+    let flow = "name: left\nsteps:\n  - {id: a, run: 'test -e go || exit 1'}\n";
+    story.start(flow).unwrap();
+    // A step of a drive that was killed: its group is written down, and it carries the mark of the run.
+    let folder = story.project.place().store.join("flow/r");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut left = std::process::Command::new("sleep");
+    let mut left = std::os::unix::process::CommandExt::process_group(left.arg("613"), 0).spawn().unwrap();
+    let who = process::Identity::of(left.id().cast_signed());
+    let line = format!("start\t5\ta\nprocess\t{}\t{}\t{}\ta\n", who.pid, who.started, who.boot);
+    std::fs::write(folder.join("attempts"), line).unwrap();
+    story.home.write("go", "");
+    let reaper = std::thread::spawn(move || left.wait());
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert!(!is_alive("613"));
+    reaper.join().unwrap().unwrap();
+    assert_eq!(story.watch.take().iter().filter(|line| *line == "ended 1").count(), 1);
+    let state = story.state();
+    let last = state.step("a").unwrap().last().unwrap();
+    assert_eq!((last.attempt, last.status), (6, StepStatus::Completed), "attempts are counted on");
+}
+
+#[test]
+fn a_wish_to_stop_ends_what_runs_at_once_and_the_run_can_go_on() {
+    let mut story = Story::new();
+    let flow = "name: stop\nsteps:\n  - {id: a, run: 'touch begun; test -e go || sleep 614'}\n";
+    std::thread::scope(|threads| {
+        let started = threads.spawn(|| story.start(flow).unwrap());
+        while story.home.read("begun").is_none() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        story.cancel.cancel();
+        assert_eq!(started.join().unwrap(), Outcome::Interrupted);
+    });
+    assert!(!is_alive("614"));
+    story.cancel = process::Cancel::new().unwrap();
+    story.home.write("go", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+}

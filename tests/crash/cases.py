@@ -1,0 +1,435 @@
+"""The table of cases: how each project is made, the command that meets faults, and what must hold after it.
+
+A case makes a folder with `project/` and `expect.json`. What the command should have done is learned by running it once
+without a fault on a copy.
+"""
+import json
+import os
+import shutil
+import subprocess
+
+from place import Bad, Place, ask, record
+
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../crates/stagepost/tests/golden/format-1")
+SESSION = "--session-id s1"
+
+
+class Making:
+    """A project that is being made for a case."""
+
+    def __init__(self, folder, git=True):
+        self.folder = folder
+        self.root = os.path.join(folder, "project")
+        os.makedirs(self.root)
+        if git:
+            self.git("init", "-q", "-b", "main")
+        self.trees = {}
+
+    @property
+    def place(self):
+        return Place(self.root)
+
+    def git(self, *args):
+        return ask("git", *args, cwd=self.root)
+
+    def stagepost(self, *args, codes=(0,)):
+        return ask(os.environ["STAGEPOST_BIN"], *args, cwd=self.root, codes=codes)
+
+    def write(self, path, text, mode=0o644):
+        whole = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(whole), exist_ok=True)
+        if os.path.lexists(whole):
+            os.remove(whole)
+        with open(whole, "w") as file:
+            file.write(text)
+        os.chmod(whole, mode)
+
+    def link(self, path, to):
+        whole = os.path.join(self.root, path)
+        if os.path.lexists(whole):
+            os.remove(whole)
+        os.symlink(to, whole)
+
+    def remove(self, path):
+        os.remove(os.path.join(self.root, path))
+
+    def first(self):
+        """Files of every sort, committed where there is git."""
+        self.write("read me.txt", "one\n")
+        self.write("src/main.c", "int main(void) { return 1; }\n" * 40)
+        self.write("src/deep/er/data.bin", "".join(chr(33 + (i * 7919) % 90) for i in range(9000)))
+        self.write("tool.sh", "#!/bin/sh\necho one\n", 0o755)
+        self.write("goes.txt", "this one goes\n")
+        self.write("becomes", "a file\n")
+        self.link("link", "src/main.c")
+        self.write(".gitignore", "*.ignored\n")
+        self.write("kept.ignored", "not ours\n")
+        if self.place.has_git:
+            self.git("add", "-A")
+            self.git("commit", "-qm", "first")
+
+    def change(self):
+        """Every sort of change: written anew, deleted, added, another kind, staged or not."""
+        self.write("read me.txt", "two\n")
+        self.write("src/main.c", "int main(void) { return 2; }\n" * 50)
+        self.remove("goes.txt")
+        self.remove("becomes")
+        self.write("becomes/a folder.txt", "now a folder\n")
+        self.link("link", "tool.sh")
+        self.write("tool.sh", "#!/bin/sh\necho two\n", 0o644)
+        self.write("new/one.txt", "new\n")
+        self.write("new/two.txt", "new too\n")
+        if self.place.has_git:
+            self.git("add", "read me.txt", "new/one.txt")
+
+    def commit(self, text="second"):
+        self.git("add", "-A")
+        self.git("commit", "-qm", text)
+
+    def remember(self):
+        """Remembers the files that a checkpoint just made must hold."""
+        one = self.place.log()[0]
+        if one.get("snapshot"):
+            files = {path: what for path, what in self.place.files().items() if not path.endswith(".ignored")}
+            self.trees[one["snapshot"]["tree"]] = files
+
+    def save(self, text, *args):
+        saved = self.stagepost("save", "-q", "-m", text, *args).strip()
+        self.remember()
+        return saved
+
+
+CASES = {}
+
+
+def case(name, *, short=True, codes=(), atomic=False, git_acts=False, prunes=False, acknowledges=True, again=None, power=True):
+    """Enters a case into the table. The function returns the command, or the command and the one to try once more."""
+    def enter(make):
+        CASES[name] = {"make": make, "short": short, "power": power, "expect": {
+            "codes": [str(code) for code in codes], "atomic": atomic, "git_acts": git_acts, "prunes": prunes,
+            "acknowledges": acknowledges, "again": again, "finally": []}}
+        return make
+    return enter
+
+
+SAME = {"same": True, "codes": [0]}
+MORE = {"same": False, "codes": [0]}
+
+
+@case("init", again=SAME, atomic=True)
+def init(making):
+    making.first()
+    return "init"
+
+
+@case("save-first", atomic=True, again=MORE)
+def save_first(making):
+    making.first()
+    making.change()
+    return "save -q -m saved"
+
+
+@case("save-first-plain", atomic=True, again=MORE)
+def save_first_plain(making):
+    making.first()
+    making.stagepost("init")
+    return "save -q -m saved"
+
+
+save_first_plain.git = False
+
+
+@case("save", atomic=True, again=MORE)
+def save(making):
+    making.first()
+    making.save("one")
+    making.change()
+    making.write("state.json", json.dumps({"messages": [{"n": n, "text": "word " * 30} for n in range(60)]}))
+    return "save -q -m saved --state state.json --label good"
+
+
+@case("save-plain", atomic=True, again=MORE)
+def save_plain(making):
+    making.first()
+    making.stagepost("init")
+    making.save("one")
+    making.change()
+    return "save -q -m saved"
+
+
+save_plain.git = False
+
+
+@case("save-16th", atomic=True, again=MORE, short=False)
+def save_16th(making):
+    """The save that merges packs and brings the lookup tables up to date."""
+    making.first()
+    for number in range(16):
+        making.write("counted.txt", f"{number}\n")
+        making.save(f"number {number}")
+    making.change()
+    return "save -q -m saved"
+
+
+def before_restore(making):
+    making.first()
+    target = making.save("one")
+    making.change()
+    making.commit()
+    making.save("two")
+    making.write("read me.txt", "three, not saved\n")
+    making.write("unsaved.txt", "nobody else has this\n")
+    making.git("add", "unsaved.txt")
+    return target
+
+
+@case("restore-files", again=SAME)
+def restore_files(making):
+    return f"restore -q --yes {before_restore(making)}"
+
+
+@case("restore-mixed", again=SAME)
+def restore_mixed(making):
+    return f"restore -q --yes --mode mixed {before_restore(making)}"
+
+
+@case("restore-hard", again=SAME)
+def restore_hard(making):
+    return f"restore -q --yes --mode hard {before_restore(making)}"
+
+
+@case("restore-plain", again=SAME)
+def restore_plain(making):
+    making.first()
+    making.stagepost("init")
+    target = making.save("one")
+    making.change()
+    making.save("two")
+    making.write("read me.txt", "three, not saved\n")
+    return f"restore -q --yes {target}"
+
+
+restore_plain.git = False
+
+
+@case("undo")
+def undo(making):
+    making.stagepost("restore", "-q", "--yes", "--mode", "hard", before_restore(making))
+    return "undo -q"
+
+
+@case("redo", short=False)
+def redo(making):
+    making.stagepost("restore", "-q", "--yes", "--mode", "hard", before_restore(making))
+    making.stagepost("undo", "-q")
+    return "redo -q"
+
+
+def session(making, text, *args):
+    made = making.stagepost("session", "create", *SESSION.split(), "--phase", "implement", "--description", text, *args)
+    making.remember()
+    return json.loads(made)["checkpoint_id"]
+
+
+def with_sessions(making):
+    making.first()
+    target = session(making, "one")
+    making.change()
+    session(making, "two")
+    return target
+
+
+@case("session-create", atomic=True, git_acts=True, again=MORE)
+def session_create(making):
+    with_sessions(making)
+    making.write("read me.txt", "three\n")
+    return f"session create {SESSION} --phase validate --description three"
+
+
+@case("session-create-first", atomic=True, git_acts=True, again=MORE, short=False)
+def session_create_first(making):
+    making.first()
+    making.change()
+    return f"session create {SESSION} --phase plan --description one"
+
+
+@case("session-create-beside", atomic=True, git_acts=True, again=MORE, short=False)
+def session_create_beside(making):
+    with_sessions(making)
+    making.write("read me.txt", "three\n")
+    return f"session create {SESSION} --phase validate --description three --no-commit"
+
+
+@case("session-rollback", again=SAME)
+def session_rollback(making):
+    target = with_sessions(making)
+    making.write("unsaved.txt", "nobody else has this\n")
+    return f"session rollback {SESSION} --checkpoint-id {target} --hard-reset"
+
+
+@case("session-rollback-mixed", again=SAME, short=False)
+def session_rollback_mixed(making):
+    return f"session rollback {SESSION} --checkpoint-id {with_sessions(making)} --keep-changes"
+
+
+@case("session-delete", prunes=True, atomic=True, git_acts=True)
+def session_delete(making):
+    return f"session delete {SESSION} --checkpoint-id {with_sessions(making)}"
+
+
+def with_tasks(making):
+    making.first()
+    making.stagepost("task", "save", "--task", "7", "--stage", "start", "-m", "begun")
+    making.remember()
+    making.change()
+    making.stagepost("task", "save", "--task", "7", "--stage", "implementation", "-m", "written")
+    making.remember()
+    making.write("read me.txt", "three\n")
+
+
+@case("task-save", atomic=True, git_acts=True, again=MORE)
+def task_save(making):
+    with_tasks(making)
+    return "task save --task 7 --stage implementation -m 'written again'"
+
+
+@case("task-rollback", again=SAME)
+def task_rollback(making):
+    with_tasks(making)
+    return "task rollback --task 7 --stage start --hard"
+
+
+@case("task-recover", again=SAME, short=False)
+def task_recover(making):
+    with_tasks(making)
+    return "task recover --task 7 --error implementation -m 'it does not compile'"
+
+
+@case("task-cleanup", prunes=True, atomic=True, git_acts=True, again=SAME)
+def task_cleanup(making):
+    with_tasks(making)
+    making.stagepost("task", "save", "--task", "7", "--stage", "validated", "-m", "good")
+    making.remember()
+    return "task cleanup --max-per-task 1"
+
+
+def with_gate(making):
+    making.first()
+    making.save("one")
+    making.stagepost("gate", "ask", "Deploy it?", "--id", "g1", "--run", "deploy", "--files", codes=(6,))
+
+
+@case("gate-ask", codes=(6,), atomic=True, acknowledges=False, again={"same": True, "codes": [6]})
+def gate_ask(making):
+    making.first()
+    making.save("one")
+    making.change()
+    return "gate ask 'Deploy it?' --id g1 --run deploy --files"
+
+
+@case("gate-answer", atomic=True, again={"same": True, "codes": [0, 4]})
+def gate_answer(making):
+    with_gate(making)
+    return "gate answer g1 --by tester 'yes'"
+
+
+@case("gate-reopen", again={"same": True, "codes": [0, 4]})
+def gate_reopen(making):
+    with_gate(making)
+    making.stagepost("gate", "answer", "g1", "yes")
+    making.change()
+    return "gate reopen g1 --files"
+
+
+@case("gc", prunes=True, atomic=True, again=SAME)
+def gc(making):
+    making.first()
+    making.stagepost("init")
+    for number in range(6):
+        making.write("counted.json", json.dumps([[number, n, "word " * 40] for n in range(40)]))
+        making.save(f"number {number}", "--state", "counted.json")
+    return "gc --keep 2"
+
+
+@case("gc-plain", prunes=True, atomic=True, again=SAME, short=False)
+def gc_plain(making):
+    return gc(making)
+
+
+gc_plain.git = False
+
+
+def foreign(making):
+    """What the original program of sessions leaves."""
+    making.first()
+    names = [f"3f2b8a52-6c1e-4a7e-9a62-0d4a5a3c8f0{n}" for n in (1, 2, 3)]
+    entries = []
+    for name in names:
+        making.write("read me.txt", name)
+        making.commit(f"checkpoint: {name}")
+        making.git("tag", "-a", f"checkpoint-{name}", "-m", f"Checkpoint: {name}")
+        entries.append({"checkpoint_id": name, "commit_sha": making.git("rev-parse", "HEAD").strip(), "description": name,
+                        "timestamp": "2024-01-07T13:00:00Z", "phase": "plan", "checkpoint_type": "phase_complete",
+                        "tags": [f"checkpoint-{name}"], "rollback_used": False, "rollback_count": 0})
+    log = {"session_id": "theirs", "generated_at": "2024-01-07T12:59:59Z", "checkpoints": entries}
+    folder = os.path.join(making.folder, "theirs")
+    os.makedirs(folder)
+    with open(os.path.join(folder, "checkpoints.json"), "w") as file:
+        json.dump(log, file)
+
+
+@case("import", again=SAME)
+def import_(making):
+    foreign(making)
+    return "import ../theirs --format maestro"
+
+
+@case("export", again=SAME, atomic=True)
+def export(making):
+    with_sessions(making)
+    return "export --format maestro --to ../out"
+
+
+@case("golden", atomic=True, again=MORE)
+def golden(making):
+    """A store as the first published format wrote it: opening it migrates it where there is a newer format."""
+    making.first()
+    store = os.path.join(making.root, ".git/stagepost")
+    os.makedirs(store, mode=0o700)
+    for name in ("store.db", "head"):
+        shutil.copy(os.path.join(GOLDEN, name), store)
+    return "save -q -m saved"
+
+
+def make(name, folder):
+    """Makes the folder of a case and learns what its command does. Returns the command for killsweep."""
+    entry = CASES[name]
+    state = os.path.join(folder, "state")
+    making = Making(state, git=getattr(entry["make"], "git", True))
+    command = f'cd project && "$STAGEPOST_BIN" {entry["make"](making)}'
+    expect = dict(entry["expect"], case=name, before=seen(making.place), trees=making.trees)
+    if expect["again"]:
+        expect["again"] = dict(expect["again"], command=command)
+    copy = os.path.join(folder, "learned")
+    subprocess.run(["cp", "-a", state, copy], check=True)
+    done = subprocess.run(["/bin/sh", "-c", command], cwd=copy, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if str(done.returncode) not in ("0", *expect["codes"]):
+        raise Bad(f"case {name}: `{command}` fails without a fault: {done.stderr}")
+    after = Place(os.path.join(copy, "project"))
+    expect["after"] = seen(after)
+    files = {path: what for path, what in after.files().items() if not path.endswith(".ignored")}
+    fresh = [one for one in after.log() if (one.get("snapshot") or {}).get("tree")][:1]
+    expect["after_trees"] = {one["snapshot"]["tree"]: files for one in fresh if not one["kind"]["type"] == "safety"}
+    with open(os.path.join(state, "expect.json"), "w") as file:
+        json.dump(expect, file)
+    shutil.rmtree(copy)
+    return state, command
+
+
+def seen(place):
+    listed = place.log() if has_store(place) else []
+    return {"state": place.state(), "records": [record(one) for one in listed]}
+
+
+def has_store(place):
+    return any(os.path.exists(os.path.join(place.root, at, "store.db")) for at in (".git/stagepost", ".stagepost"))

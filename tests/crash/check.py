@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Looks at what a fault left of a project, and says what does not hold.
+
+killsweep runs this after each fault, in a folder with `project/` and `expect.json` (see cases.py). It asks plain git and the
+program's own commands, and compares every file byte by byte.
+"""
+import json
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from place import Bad, Place, ask, record, timed  # noqa: E402
+
+# A second is what we promise; the machine that runs this may be busy with other things.
+RECOVERED_WITHIN = float(os.environ.get("CRASH_PATIENCE", "3"))
+
+
+class Check:
+    def __init__(self, folder):
+        self.folder = folder
+        with open(os.path.join(folder, "expect.json")) as file:
+            self.expect = json.load(file)
+        self.place = Place(os.path.join(folder, "project"))
+        self.mode = os.environ.get("CRASH_MODE", "kill")
+        self.rc = os.environ["KS_RC"]
+        self.hit = os.environ["KS_HIT"] == "1"
+        with open(os.environ["KS_ACK"], errors="replace") as file:
+            self.ack = file.read()
+        self.empty = False
+        self.acknowledged = self.ack.endswith("\n") and self.expect["acknowledges"] or self.rc == "0"
+
+    def run(self):
+        self.exit_code()
+        self.git_is_free()
+        listed = self.next_command()
+        self.is_sound(listed)
+        self.is_whole(listed)
+        self.restorable(listed)
+        self.again()
+        self.goes_on()
+
+    def exit_code(self):
+        """An error has a name and an exit code; nothing panics."""
+        with open(os.environ["KS_ERR"], errors="replace") as file:
+            said = file.read()
+        if "panicked" in said:
+            raise Bad(f"it panicked: {said[-300:]}")
+        if self.rc == "killed":
+            return
+        if self.rc not in ("0", *self.expect["codes"]) and not said.strip():
+            raise Bad(f"exit code {self.rc} without a word")
+        if self.rc not in ("0", "1", "4", "5", "6", "7", "75", *self.expect["codes"]):
+            raise Bad(f"exit code {self.rc}: {said[-300:]}")
+        if "database is locked" in said:
+            raise Bad("it says that the database is locked")
+
+    def git_is_free(self):
+        left = self.place.left_locks()
+        if left and not self.expect["git_acts"]:
+            raise Bad(f"left in the way of the user's git: {left}")
+
+    def next_command(self):
+        """The next command works, and puts right what was cut off, in a moment."""
+        listed, took = timed(self.listed)
+        note = os.environ.get("CRASH_TIMES")
+        if note:
+            with open(note, "a") as file:
+                file.write(f"{took:.3f}\n")
+        if took > RECOVERED_WITHIN:
+            raise Bad(f"the next command took {took:.1f} s")
+        left = self.place.left_locks(own=True)
+        if left:
+            raise Bad(f"in the way of the user's git after the next command: {left}")
+        return listed
+
+    def listed(self):
+        """What is listed. Before the first save of a project, that nothing was saved is an answer."""
+        if self.expect["before"]["records"] or self.acknowledged:
+            return self.place.log()
+        told = self.place.told("log", "--all", "-n", "0", codes=(0, 3))
+        self.empty = "error" in told
+        return told.get("checkpoints", [])
+
+    def is_sound(self, listed):
+        if self.empty:
+            return
+        told = self.place.told("verify", codes=(0, 5))
+        if not told["sound"]:
+            raise Bad(f"verify finds damage: {json.dumps(told['damage'])[:300]}")
+        runs = {}
+        for one in listed:
+            runs.setdefault(one["run"], []).append(one["seq"])
+        for run, seqs in runs.items():
+            whole = list(range(max(seqs), 0, -1))
+            if not self.expect["prunes"] and sorted(seqs, reverse=True) != whole:
+                raise Bad(f"run {run} has the places {seqs}")
+        if len({one["id"] for one in listed}) != len(listed):
+            raise Bad("an id is there twice")
+
+    def is_whole(self, listed):
+        """Everything or nothing was done, and what was acknowledged was done."""
+        before, after = self.expect["before"], self.expect["after"]
+        now = self.place.state()
+        wanted = [after["state"]] if self.acknowledged else [before["state"], after["state"]]
+        if now not in wanted:
+            raise Bad(f"half done: {self.difference(now, wanted)}")
+        records = [record(one) for one in listed]
+        lost = [one for one in before["records"] if one not in records and one in after["records"]]
+        if lost:
+            raise Bad(f"lost: {lost}")
+        if self.acknowledged:
+            lost = [one for one in after["records"] if one not in records]
+            if lost:
+                raise Bad(f"acknowledged but not there: {lost}")
+        known = before["records"] + after["records"]
+        strange = [one for one in records if one not in known]
+        if strange:
+            raise Bad(f"nobody asked for {strange}")
+        if self.expect["atomic"] and sorted(records) not in (sorted(before["records"]), sorted(after["records"])):
+            raise Bad(f"part of the records: {records}")
+        self.marked(listed)
+
+    def difference(self, now, wanted):
+        lines = []
+        for other in wanted:
+            for part in ("files", "repository"):
+                a, b = now[part] or {}, other[part] or {}
+                lines += [f"{key}: {a.get(key)!r} not {b.get(key)!r}" for key in sorted(set(a) | set(b)) if a.get(key) != b.get(key)]
+            lines.append("or")
+        return "; ".join(lines[:-1])[:600]
+
+    def marked(self, listed):
+        """A tag of ours has its record, and a record that names a tag has it."""
+        if not self.place.has_git:
+            return
+        tags = set(self.place.git("for-each-ref", "--format=%(refname:strip=2)", "refs/tags/checkpoint-*").split())
+        named = {one["metadata"]["git"]["tag"] for one in listed
+                 if one.get("metadata", {}).get("git", {}).get("tag")}
+        if tags != named:
+            raise Bad(f"tags without a record: {sorted(tags - named)}, records without their tag: {sorted(named - tags)}")
+
+    def restorable(self, listed):
+        """What is listed comes back byte by byte, and plain git finds nothing missing."""
+        if self.place.has_git:
+            self.place.git("fsck", "--no-dangling", "--no-progress", "--connectivity-only")
+        known = {**self.expect["trees"], **self.expect["after_trees"]}
+        candidates = [one for one in listed if (one.get("snapshot") or {}).get("tree") in known and one["kind"]["type"] != "safety"]
+        chosen = {one["id"]: one for one in candidates[:1] + candidates[-1:]}
+        chosen.update({one["id"]: one for one in candidates if one["id"] in self.ack})
+        for one in chosen.values():
+            copy = os.path.join(self.folder, "copy")
+            shutil.copytree(self.place.root, copy, symlinks=True)
+            back = Place(copy)
+            back.stagepost("restore", one["id"], "--yes")
+            found = {path: what for path, what in back.files().items() if not path.endswith(".ignored")}
+            if found != known[one["snapshot"]["tree"]]:
+                raise Bad(f"{one['run']}/{one['seq']} comes back as something else: {found}")
+            shutil.rmtree(copy)
+
+    def again(self):
+        """The same command once more ends where it should have ended."""
+        again = self.expect["again"]
+        if not again:
+            return
+        ask("/bin/sh", "-c", again["command"], cwd=self.folder, codes=again["codes"], env={"KS_DIR": self.folder})
+        if again["same"] and self.place.state() != self.expect["after"]["state"]:
+            raise Bad(f"once more: {self.difference(self.place.state(), [self.expect['after']['state']])}")
+        self.place.told("verify")
+
+    def goes_on(self):
+        """The user's git and the next save work."""
+        with open(os.path.join(self.place.root, "next.txt"), "w") as file:
+            file.write("next\n")
+        saved = self.place.told("save", "-m", "next")["checkpoint"]
+        if self.place.has_git:
+            self.place.git("status", "--porcelain")
+            self.place.git("add", "-A")
+            self.place.git("commit", "-qm", "next")
+        os.remove(os.path.join(self.place.root, "next.txt"))
+        self.place.stagepost("restore", saved["id"], "next.txt", "--yes")
+        with open(os.path.join(self.place.root, "next.txt")) as file:
+            if file.read() != "next\n":
+                raise Bad("the next save holds something else")
+        for extra in self.expect["finally"]:
+            ask("/bin/sh", "-c", extra, cwd=self.folder, env={"KS_DIR": self.folder})
+
+
+def main():
+    try:
+        Check(os.environ["KS_DIR"]).run()
+    except Bad as bad:
+        print(bad)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

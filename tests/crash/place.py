@@ -1,0 +1,108 @@
+"""What a project looks like from outside: its files, what plain git says of it, what `stagepost log` lists.
+
+Nothing here knows how a store is made. Files are compared byte by byte, the repository by plain git.
+"""
+import hashlib
+import json
+import os
+import stat
+import subprocess
+import time
+
+# Derived from the store, with ids and times of their own; they are looked at separately.
+VIEWS = (".flow/maestro", ".checkpoint-metadata.json", "agent-progress.txt")
+
+
+class Bad(Exception):
+    """A promise that does not hold."""
+
+
+def ask(program, *args, cwd, codes=(0,), env=None, limit=60):
+    """Runs a program and returns what it printed; any other exit code is a broken promise."""
+    done = subprocess.run([program, *args], cwd=cwd, capture_output=True, text=True, errors="surrogateescape",
+                          stdin=subprocess.DEVNULL, timeout=limit, env=dict(os.environ, **(env or {})))
+    if done.returncode not in codes:
+        said = (done.stderr + done.stdout).strip()
+        said = " ".join(said.split())
+        raise Bad(f"`{os.path.basename(program)} {' '.join(args)}` ended with {done.returncode}: {said[-400:]}")
+    return done.stdout
+
+
+class Place:
+    """A project folder."""
+
+    def __init__(self, root):
+        self.root = root
+        self.has_git = os.path.isdir(os.path.join(root, ".git"))
+        self.binary = os.environ["STAGEPOST_BIN"]
+
+    def stagepost(self, *args, codes=(0,)):
+        return ask(self.binary, *args, cwd=self.root, codes=codes)
+
+    def told(self, *args, codes=(0,)):
+        return json.loads(self.stagepost(*args, "--json", codes=codes))
+
+    def git(self, *args, codes=(0,)):
+        return ask("git", *args, cwd=self.root, codes=codes)
+
+    def files(self):
+        """Every file of the project: its kind and what is in it."""
+        found = {}
+        for folder, folders, names in os.walk(self.root):
+            below = os.path.relpath(folder, self.root)
+            folders[:] = [name for name in folders if name not in (".git", ".stagepost")]
+            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+            for name in names + links:
+                path = os.path.normpath(os.path.join(below, name))
+                if path.startswith(VIEWS):
+                    continue
+                found[path] = self.one_file(path)
+        return found
+
+    def one_file(self, path):
+        whole = os.path.join(self.root, path)
+        about = os.lstat(whole)
+        if stat.S_ISLNK(about.st_mode):
+            return "link " + os.readlink(whole)
+        with open(whole, "rb") as file:
+            kind = "run " if about.st_mode & 0o100 else "file "
+            return kind + hashlib.sha256(file.read()).hexdigest()
+
+    def repository(self):
+        """Where HEAD, branch, index, tags and stash stand. Names of commits are left out: they hold times."""
+        if not self.has_git:
+            return None
+        head = self.git("symbolic-ref", "-q", "HEAD", codes=(0, 1)).strip()
+        log = self.git("log", "--format=%T %s", codes=(0, 128)).splitlines()
+        names = "for-each-ref --format=%(refname) refs/heads refs/stash refs/remotes refs/notes"
+        return {"branch": head, "log": log, "index": self.git("ls-files", "-s", "-t"),
+                "refs": self.git(*names.split()).split()}
+
+    def state(self):
+        return {"files": self.files(), "repository": self.repository()}
+
+    def log(self):
+        return self.told("log", "--all", "-n", "0")["checkpoints"]
+
+    def left_locks(self, own=False):
+        """Locks in the repository that would stop the user's own git; with `own`, also those that only look like it."""
+        found = []
+        for folder, folders, names in os.walk(os.path.join(self.root, ".git")):
+            folders[:] = [name for name in folders if name not in ("stagepost", "objects")]
+            found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names if name.endswith(".lock")]
+        return sorted(name for name in found if own or "stagepost" not in os.path.basename(name))
+
+
+def record(checkpoint):
+    """A checkpoint without what differs from run to run."""
+    kind = checkpoint["kind"]["type"]
+    tree = (checkpoint.get("snapshot") or {}).get("tree", "")
+    # A safety checkpoint is about an id.
+    text = "" if kind == "safety" else checkpoint.get("description", "")
+    return [checkpoint["run"], checkpoint["seq"], kind, text, tree]
+
+
+def timed(function):
+    start = time.monotonic()
+    result = function()
+    return result, time.monotonic() - start
