@@ -281,7 +281,10 @@ fn output(app: &App, project: &Project, id: &RunId, step: &str) -> Result<(), Fa
     let last = state.step(step).and_then(StepState::last).ok_or_else(missing)?;
     match last.artifact(flow::OUTPUT) {
         Some(kept) => app.ui.raw(&mut project.store().open(&kept.blob)?),
-        None => Ok(app.ui.say(format!("step `{step}` printed nothing"))),
+        None => {
+            app.ui.say(format!("step `{step}` printed nothing"));
+            Ok(())
+        }
     }
 }
 
