@@ -242,6 +242,7 @@ impl From<plan::Error> for Failure {
                 Code::Refused,
                 Some("start a new run without --resume, or go on anyway with --accept-changes"),
             ),
+            E::Cancelled { .. } => (Code::Interrupted, None),
             E::Driven { .. } => (Code::Busy, Some("try again when the other process is done")),
             E::Ended { .. } | E::Recorded { .. } => {
                 (Code::Refused, Some("what is recorded stays: use the next number, or start a new run"))

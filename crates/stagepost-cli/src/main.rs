@@ -7,6 +7,7 @@ mod failure;
 mod json;
 #[cfg(test)]
 mod reference;
+mod signals;
 mod ui;
 
 use std::process::ExitCode;

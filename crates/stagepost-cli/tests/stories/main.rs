@@ -7,6 +7,7 @@ mod support;
 mod damage;
 mod everyday;
 mod flow_files;
+mod flows;
 mod gates;
 mod going_back;
 mod hostile;

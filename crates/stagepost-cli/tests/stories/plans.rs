@@ -202,6 +202,30 @@ fn killed_in_the_middle_it_leaves_nothing_running_and_goes_on() {
 }
 
 #[test]
+fn asked_to_stop_it_ends_its_programs_and_can_go_on() {
+    let project = studio(json!({"max_iterations": 4}));
+    project
+        .write("planner.sh", format!("[ -e again ] || {{ echo $$ > planner.pid; sleep 600; }}\n{PLANNER}"));
+    let child = project
+        .tool(PROGRAM, ["plan", "run", "job.json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while lines(&project, "planner.pid").is_empty() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    shell(&project, &format!("kill -INT {}", child.id()));
+    let ran = Ran::of(child.wait_with_output());
+    ran.fails(130, &["was stopped", "--resume"]);
+    assert!(!is_running(&lines(&project, "planner.pid")[0]));
+    let run = project.ok(&["--quiet", "plan", "list"]).trim_end().to_owned();
+    assert_eq!(project.json(&["plan", "list"])["runs"][0]["status"], "interrupted");
+    project.write("again", "");
+    assert_eq!(project.run(&["plan", "run", "--resume", &run]).code, 0);
+}
+
+#[test]
 fn someone_else_s_loop_records_through_commands() {
     let project = TempProject::new();
     let run =

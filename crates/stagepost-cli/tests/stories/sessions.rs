@@ -283,7 +283,7 @@ fn a_checkpoint_that_is_cut_off_is_taken_back_whole_and_git_is_free_again() {
         let path = project.write(&format!(".git/hooks/{hook}"), KILLER);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let create = ["session", "create", "--session-id", "s", "--description", "d", "--phase", "plan"];
-        let killed = project.tool(PROGRAM, &create).output().unwrap();
+        let killed = project.tool(PROGRAM, create).output().unwrap();
         assert!(killed.status.code().is_none() && killed.stdout.is_empty(), "{hook}: {killed:?}");
         std::fs::remove_file(&path).unwrap();
         assert!(!project.folder.join(".git/index.lock").exists(), "{hook}");

@@ -162,8 +162,9 @@ fn masked_line(line: &str) -> String {
             let number = masked.pop().unwrap_or_default();
             let open = if number.starts_with('(') { "(" } else { "" };
             masked.push(format!("{open}{}", word.replace(bare, "SIZE")));
-        } else if is_id(bare) {
-            masked.push(word.replace(bare, "ID"));
+        } else if is_id(bare.split(':').next().unwrap_or(bare)) {
+            // Also the start of `ID:2`, the second of something.
+            masked.push(word.replace(bare.split(':').next().unwrap_or(bare), "ID"));
         } else if bare.len() == 27 && bare.ends_with('Z') && bare.contains('T') {
             masked.push(word.replace(bare, "TIME"));
         } else {

@@ -188,7 +188,7 @@ impl Runner<'_, '_> {
     }
 
     /// What comes from outside and is stored nowhere.
-    fn secrets_of(&self, step: &Step) -> Result<Vec<(OsString, OsString)>, String> {
+    pub(super) fn secrets_of(&self, step: &Step) -> Result<Vec<(OsString, OsString)>, String> {
         let find = |name: &String| match (self.drive.secrets)(name) {
             Some(value) => Ok((name.into(), value)),
             None => Err(format!("the secret `{name}` is not set in the environment")),
@@ -212,19 +212,28 @@ impl Runner<'_, '_> {
         let known = self.flow.steps.iter().flat_map(|step| &step.secrets);
         // A secret goes to those who ask for it, not to their neighbours.
         program.unset = known.filter(|name| !attempt.step.secrets.contains(name)).map(Into::into).collect();
-        program.set = attempt.step.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        program.set.extend_from_slice(secrets);
-        let own: [(&str, OsString); 7] = [
+        program.set = self.environment(attempt, secrets);
+        let exchanged = [("STAGEPOST_INPUT", &exchange.input), ("STAGEPOST_OUTPUT", &exchange.output)];
+        program.set.extend(exchanged.map(|(name, path)| (name.into(), path.as_os_str().to_owned())));
+        program
+    }
+
+    /// What every program of a step finds in its environment.
+    pub(super) fn environment(
+        &self,
+        attempt: &Attempt<'_>,
+        secrets: &[(OsString, OsString)],
+    ) -> Vec<(OsString, OsString)> {
+        let own: [(&str, OsString); 6] = [
             ("STAGEPOST_RUN", self.id.as_str().into()),
             ("STAGEPOST_STEP", attempt.name.as_str().into()),
             ("STAGEPOST_ATTEMPT", attempt.number.to_string().into()),
             ("STAGEPOST_KEY", attempt.key.as_str().into()),
-            ("STAGEPOST_INPUT", exchange.input.as_os_str().to_owned()),
-            ("STAGEPOST_OUTPUT", exchange.output.as_os_str().to_owned()),
             ("STAGEPOST_DRIVER", self.mark.as_str().into()),
+            ("STAGEPOST_DRIVE", self.drive_mark.as_str().into()),
         ];
-        program.set.extend(own.map(|(name, value)| (name.into(), value)));
-        program
+        let set = attempt.step.env.iter().map(|(name, value)| (name.into(), value.into()));
+        set.chain(secrets.iter().cloned()).chain(own.map(|(name, value)| (name.into(), value))).collect()
     }
 
     /// Runs a program to its end, and has it seen and kept what it prints.
@@ -257,7 +266,7 @@ impl Runner<'_, '_> {
         finished
     }
 
-    fn record(&self, attempt: &Attempt<'_>, took: Duration, fingerprint: Fingerprint) -> Record {
+    pub(super) fn record(&self, attempt: &Attempt<'_>, took: Duration, fingerprint: Fingerprint) -> Record {
         Record {
             took_us: took.as_micros().try_into().unwrap_or(u64::MAX),
             consumed: attempt.consumed.iter().cloned().collect(),

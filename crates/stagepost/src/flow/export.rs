@@ -28,7 +28,8 @@ pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
             let history = History::load(project, &run.id)?;
             let state = RunState::of(&history, super::is_driven(project, &run.id));
             let flow = flow_of(&state);
-            let files = Files { history: &history, state: &state, flow: flow.as_ref(), keep: usize::MAX };
+            let files =
+                Files { moments: &history.moments, state: &state, flow: flow.as_ref(), keep: usize::MAX };
             add(&mut views, files.about());
             let own = files.checkpoints();
             let own = own.iter().filter(|wanted| !imported.iter().any(|one| one.id == wanted.id));

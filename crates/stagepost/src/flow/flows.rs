@@ -14,7 +14,7 @@ use super::resume::{self, Resume};
 use super::reuse::Plan;
 use super::runner::{Drive, Outcome, Runner, mark, marked_variable};
 use super::schedule::Known;
-use super::state::{RunState, StepState};
+use super::state::{RunState, Status, StepState};
 use super::view::{self, Publisher};
 use super::watch::Progress;
 use super::{Error, prune};
@@ -113,6 +113,7 @@ impl<'p> Flows<'p> {
             stop: Cancel::new().map_err(failed)?,
             begun: Attempts::open(hold.folder()).map_err(failed)?,
             mark: mark(self.project, id),
+            drive_mark: self.project.new_id().to_string(),
             drive,
             hold,
             guard: OnceLock::new(),
@@ -195,7 +196,7 @@ impl<'p> Flows<'p> {
         }
         let hold = self.hold_soon(id)?;
         let state = RunState::load(self.project, id)?;
-        if let Some(status) = state.end {
+        if let Some(status) = state.end.filter(|end| matches!(end, Status::Completed | Status::Cancelled)) {
             return Err(Error::Over { run: id.clone(), status });
         }
         let grace = Duration::from_secs(5);

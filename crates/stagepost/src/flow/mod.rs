@@ -34,6 +34,7 @@ mod watch;
 mod ask;
 mod attempt;
 mod flows;
+mod refine;
 mod resume;
 mod runner;
 

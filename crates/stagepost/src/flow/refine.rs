@@ -82,7 +82,8 @@ impl Runner<'_, '_> {
             token_budget: refine.token_budget,
             ..Job::default()
         };
-        let fingerprint = made_of::fingerprint(attempt.step, &self.project.place().root, attempt.item.as_ref());
+        let fingerprint =
+            made_of::fingerprint(attempt.step, &self.project.place().root, attempt.item.as_ref());
         let begun = Instant::now();
         let refined = self.propose_and_judge(attempt, refine, job, &secrets);
         let mut done = Done::refused("");

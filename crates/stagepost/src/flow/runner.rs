@@ -99,6 +99,8 @@ pub(super) struct Runner<'p, 'd> {
     pub(super) begun: Attempts,
     /// By this its processes are known, wherever they went.
     pub(super) mark: String,
+    /// By this its processes are known from those of an earlier or later drive of the run.
+    pub(super) drive_mark: String,
     pub(super) hold: Hold,
     pub(super) guard: OnceLock<Option<Guard>>,
     /// The files as they were before steps that are to be rolled back.
@@ -131,7 +133,8 @@ impl Runner<'_, '_> {
 
     /// Has a small process end everything if this one is killed. Without one, the next drive ends what is left.
     pub(super) fn guard(&self) {
-        self.guard.get_or_init(|| Guard::over(&marked_variable(&self.mark)).ok());
+        // Not the mark of the run: the guard of one that was killed must not end what the next one starts.
+        self.guard.get_or_init(|| Guard::over(&format!("STAGEPOST_DRIVE={}", self.drive_mark)).ok());
     }
 
     /// Drives the run until it ends, waits or is stopped.
@@ -150,16 +153,16 @@ impl Runner<'_, '_> {
             let ended = process::end_marked(&marked_variable(&self.mark), self.drive.grace);
             ended.map_err(|source| Error::LeftOver { source })?;
         }
-        drop(self.guard);
+        let Self { project, id, flow, guard, hold, views, .. } = self;
+        drop(guard);
         let outcome = outcome?;
         if matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
-            drop(self.hold);
+            drop(hold);
         } else {
-            self.hold.tidy();
+            hold.tidy();
         }
         // Only now, when nobody drives it any more, is it told as it stands.
-        self.views.changed();
-        self.views.when_quiet(self.project, &self.id);
+        views.finish(project, &id, &flow);
         Ok(outcome)
     }
 
@@ -186,7 +189,7 @@ impl Runner<'_, '_> {
     /// Waits for what happens next, and looks now and then whether someone wants it to stop.
     fn next(&self, receive: &Receiver<Sent>) -> Result<Event, Error> {
         const LOOK: Duration = Duration::from_millis(20);
-        self.views.when_due(self.project, &self.id);
+        self.views.when_due(self.project, &self.id, &self.flow);
         loop {
             match receive.recv_timeout(LOOK) {
                 Ok(event) => return event,
@@ -195,7 +198,7 @@ impl Runner<'_, '_> {
                 {
                     return Ok(Event::Cancelled);
                 }
-                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id),
+                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id, &self.flow),
                 Err(RecvTimeoutError::Disconnected) => unreachable!("we hold the other end ourselves"),
             }
         }
@@ -270,8 +273,8 @@ impl Runner<'_, '_> {
     ) -> Attempt<'s> {
         let (name, item) = (schedule.name(unit), schedule.item(unit));
         let scope = match item.clone() {
-            Some((index, item)) => schedule.scope().for_item(index, item),
-            None => schedule.scope(),
+            Some((index, item)) => schedule.scope(unit.step).for_item(index, item),
+            None => schedule.scope(unit.step),
         };
         let key = key(&self.mark, &name, generation);
         Attempt {
@@ -306,7 +309,8 @@ impl Runner<'_, '_> {
         self.drive.watch.saw(Progress::Began { step: &attempt.name, attempt: attempt.number });
         let done = match &attempt.step.action {
             Does::Run(command) => self.run_program(attempt, command)?,
-            other => Done::refused(format!("`{}` cannot be run here", other.name())),
+            Does::Refine(refine) => self.refine(attempt, refine)?,
+            Does::Ask(_) => unreachable!("a question is asked, not run"),
         };
         self.keep(unit, attempt, done)
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::Fingerprint;
-use super::definition::{Action as Does, Flow, OnFailure, Scope, Step, StepResult, Target};
+use super::definition::{Action as Does, Flow, OnFailure, Scope, Source, Step, StepResult, Target};
 use super::happened::End;
 use crate::model::StepStatus;
 use crate::reply;
@@ -145,6 +145,9 @@ pub(super) struct Schedule<'f> {
     jobs: usize,
     input: Value,
     nodes: Vec<Node>,
+    /// The steps that each needs, and those that it can see.
+    needs: Vec<Vec<usize>>,
+    seen: Vec<Vec<usize>>,
     items: HashMap<String, Known>,
     /// How many attempts and answers are awaited.
     awaited: usize,
@@ -161,7 +164,19 @@ impl<'f> Schedule<'f> {
             Node { phase, work, items: None, gate: None, returns: 0 }
         };
         let nodes = flow.steps.iter().map(node).collect();
+        let places: HashMap<&str, usize> =
+            flow.steps.iter().enumerate().map(|(at, step)| (step.id.as_str(), at)).collect();
+        let at = |names: Vec<&str>| -> Vec<usize> {
+            let found: BTreeSet<usize> = names.iter().filter_map(|name| places.get(name).copied()).collect();
+            found.into_iter().collect()
+        };
         Self {
+            needs: flow
+                .steps
+                .iter()
+                .map(|step| at(step.needs.iter().map(|need| need.as_str()).collect()))
+                .collect(),
+            seen: flow.steps.iter().map(|step| at(mentioned(step))).collect(),
             flow,
             jobs: jobs.max(1),
             input,
@@ -391,17 +406,16 @@ impl<'f> Schedule<'f> {
     }
 
     fn is_ready(&self, step: usize) -> bool {
-        let done =
-            |id: &str| self.flow.number(id).is_none_or(|number| self.nodes[number - 1].phase == Phase::Done);
-        self.flow.steps[step].needs.iter().all(|need| done(need.as_str()))
+        self.needs[step].iter().all(|need| self.nodes[*need].phase == Phase::Done)
     }
 
-    /// What a step can see: what the run was given, and what every step that is done left.
-    pub(super) fn scope(&self) -> Scope {
+    /// What a step can see: what the run was given, and what the steps left that it needs or mentions.
+    pub(super) fn scope(&self, step: usize) -> Scope {
         let mut scope = Scope::new(self.input.clone());
-        for (step, node) in self.flow.steps.iter().zip(&self.nodes) {
+        for other in &self.seen[step] {
+            let node = &self.nodes[*other];
             if let Some(result) = node.work.known.result.as_ref().filter(|_| node.phase == Phase::Done) {
-                scope.add(&step.id, result);
+                scope.add(&self.flow.steps[*other].id, result);
             }
         }
         scope
@@ -415,7 +429,7 @@ impl<'f> Schedule<'f> {
 
     fn open(&mut self, step: usize, actions: &mut Vec<Action>) {
         let definition = &self.flow.steps[step];
-        let document = self.scope().document();
+        let document = self.scope(step).document();
         let holds = definition.condition.as_ref().map_or(Ok(true), |condition| condition.holds(&document));
         match holds {
             Ok(true) => {}
@@ -522,13 +536,36 @@ impl<'f> Schedule<'f> {
 
     /// Which attempts a step is made from.
     pub(super) fn consumed(&self, step: usize) -> Vec<(String, u32)> {
-        let needs = self.flow.steps[step].needs.iter();
-        let attempt = |id: &str| {
-            let node = &self.nodes[self.flow.number(id)? - 1];
-            Some((id.to_owned(), node.work.known.result.as_ref()?.attempt))
+        let attempt = |need: &usize| {
+            let result = self.nodes[*need].work.known.result.as_ref()?;
+            Some((self.flow.steps[*need].id.to_string(), result.attempt))
         };
-        needs.filter_map(|need| attempt(need.as_str())).collect()
+        self.needs[step].iter().filter_map(attempt).collect()
     }
+}
+
+/// The steps that a step names: those it needs, and those that its condition and its references look at.
+fn mentioned(step: &Step) -> Vec<&str> {
+    let mut names: Vec<&str> = step.needs.iter().map(|need| need.as_str()).collect();
+    let conditions = step.condition.iter().flat_map(|condition| condition.references());
+    names.extend(conditions.map(|reference| reference.head()));
+    let (ask, refine) = match &step.action {
+        Does::Ask(ask) => (Some(ask), None),
+        Does::Refine(refine) => (None, Some(refine)),
+        _ => (None, None),
+    };
+    let sources = [
+        step.for_each.as_ref().map(|each| &each.list),
+        ask.and_then(|ask| ask.data.as_ref()),
+        ask.and_then(|ask| ask.options.as_ref()),
+        refine.and_then(|refine| refine.input.as_ref()),
+    ];
+    for source in sources.into_iter().flatten() {
+        if let Source::Reference(reference) = source {
+            names.push(reference.head());
+        }
+    }
+    names
 }
 
 /// The name of an item of a step.

@@ -288,7 +288,12 @@ impl RunState {
 
     /// Tells how a run stands from its history, and from whether somebody drives it now.
     pub fn of(history: &History, driven: bool) -> Self {
-        let run = history.run.clone();
+        Self::of_moments(&history.run, &history.moments, driven)
+    }
+
+    /// As [`RunState::of`], from what happened up to some point.
+    pub(super) fn of_moments(run: &Run, moments: &[Moment], driven: bool) -> Self {
+        let run = run.clone();
         let mut state = Self {
             status: Status::Interrupted,
             why: None,
@@ -303,7 +308,7 @@ impl RunState {
             run,
         };
         let mut places = HashMap::new();
-        for moment in &history.moments {
+        for moment in moments {
             state.take_in(moment, &mut places);
         }
         state.end = Some(state.status).filter(|status| status.is_over());

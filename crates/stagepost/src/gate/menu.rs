@@ -212,7 +212,7 @@ impl Menu {
 
     fn hint(&self) -> String {
         let several = if self.multiple { ", space marks" } else { "" };
-        format!("  ↑↓ or a number{several}, Enter says it; or type an answer (Esc for a plain line)")
+        format!("  ↑↓ or a number{several}, Enter says it; or type an answer (Esc: a line)")
     }
 }
 

@@ -17,8 +17,13 @@ impl ObjectId {
     /// Names the object with this digest, or returns `None` unless it has 20 or 32 bytes.
     pub fn from_bytes(digest: &[u8]) -> Option<Self> {
         matches!(digest.len(), 20 | 32).then(|| {
-            let hex = digest.iter().flat_map(|byte| [hex_digit(byte >> 4), hex_digit(byte & 15)]);
-            Self(hex.collect::<String>().into())
+            // Trees are full of these: one allocation, and no character by character.
+            let hex = digest
+                .iter()
+                .flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
+            let mut text = Vec::with_capacity(2 * digest.len());
+            text.extend(hex);
+            Self(String::from_utf8(text).expect("hexadecimal digits are text").into())
         })
     }
 
@@ -34,9 +39,7 @@ impl ObjectId {
     }
 }
 
-fn hex_digit(value: u8) -> char {
-    char::from_digit(u32::from(value), 16).expect("half a byte is below 16")
-}
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 impl FromStr for ObjectId {
     type Err = InvalidObjectId;

@@ -252,6 +252,7 @@ impl<'p> Plan<'p> {
             metadata: beside.metadata,
             artifacts,
             expect: vec![expect],
+            tight: true,
             ..Save::default()
         };
         let saved = self.project.save(save).inspect_err(|_| {

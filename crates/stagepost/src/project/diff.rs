@@ -1,6 +1,7 @@
 //! What differs between the artifacts of two checkpoints.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -171,28 +172,52 @@ fn compare_objects(
 
 /// Matches equal elements first, so that something put in front does not make everything after it differ.
 fn compare_lists(changes: &mut Vec<Change>, path: &str, before: &[Value], after: &[Value]) {
-    let marks = |list: &[Value]| {
-        list.iter().map(|item| *blake3::hash(canonical(item).as_bytes()).as_bytes()).collect::<Vec<_>>()
+    let (mut old, mut new) = (0, 0);
+    for (next_old, next_new) in equal_elements(before, after).into_iter().chain([(before.len(), after.len())])
+    {
+        compare_stretch(changes, path, (before, old..next_old), (after, new..next_new));
+        (old, new) = (next_old + 1, next_new + 1);
+    }
+}
+
+/// Pairs equal elements up, in order. Elements that only one side has cannot be paired and are left out beforehand: with
+/// many of them, looking for the shortest way from one list to the other would take long.
+fn equal_elements(before: &[Value], after: &[Value]) -> Vec<(usize, usize)> {
+    let marks = |list: &[Value]| -> Vec<[u8; 32]> {
+        list.iter().map(|item| *blake3::hash(canonical(item).as_bytes()).as_bytes()).collect()
     };
-    for op in capture_diff_slices(Algorithm::Myers, &marks(before), &marks(after)) {
-        if op.tag() == DiffTag::Equal {
-            continue;
-        }
-        let (old, new) = (op.old_range(), op.new_range());
-        let common = old.len().min(new.len());
-        for (a, b) in old.clone().zip(new.clone()) {
-            compare(changes, &member(path, &b.to_string()), &before[a], &after[b]);
-        }
-        for index in old.skip(common) {
-            changes.push(Change::Removed {
-                path: member(path, &index.to_string()),
-                value: before[index].clone(),
-            });
-        }
-        for index in new.skip(common) {
-            changes
-                .push(Change::Added { path: member(path, &index.to_string()), value: after[index].clone() });
-        }
+    let (old, new) = (marks(before), marks(after));
+    let shared = |list: &[[u8; 32]], other: &[[u8; 32]]| -> (Vec<usize>, Vec<[u8; 32]>) {
+        let other: HashSet<&[u8; 32]> = other.iter().collect();
+        let found = list.iter().enumerate().filter(|(_, mark)| other.contains(mark));
+        found.map(|(place, mark)| (place, *mark)).unzip()
+    };
+    let ((old_places, old_marks), (new_places, new_marks)) = (shared(&old, &new), shared(&new, &old));
+    let ops = capture_diff_slices(Algorithm::Myers, &old_marks, &new_marks).into_iter();
+    let equal = ops.filter(|op| op.tag() == DiffTag::Equal);
+    equal
+        .flat_map(|op| op.old_range().zip(op.new_range()))
+        .map(|(old, new)| (old_places[old], new_places[new]))
+        .collect()
+}
+
+/// Compares what lies between two pairs of equal elements: in order, and what one side has more of.
+fn compare_stretch(
+    changes: &mut Vec<Change>,
+    path: &str,
+    (before, old): (&[Value], Range<usize>),
+    (after, new): (&[Value], Range<usize>),
+) {
+    let common = old.len().min(new.len());
+    for (a, b) in old.clone().zip(new.clone()) {
+        compare(changes, &member(path, &b.to_string()), &before[a], &after[b]);
+    }
+    for index in old.skip(common) {
+        changes
+            .push(Change::Removed { path: member(path, &index.to_string()), value: before[index].clone() });
+    }
+    for index in new.skip(common) {
+        changes.push(Change::Added { path: member(path, &index.to_string()), value: after[index].clone() });
     }
 }
 

@@ -123,7 +123,7 @@ impl Project {
     /// Results of steps that a flow which has not ended would go on from: its own, and of a fork those that it shares.
     /// `listed` is in the order of the journal.
     fn needed_by_flows(&self, listed: &[Listed]) -> Result<HashSet<CheckpointId>, Error> {
-        let mut newest: HashMap<&RunId, HashMap<&str, Vec<(u64, CheckpointId)>>> = HashMap::new();
+        let mut newest: HashMap<&RunId, Results<'_>> = HashMap::new();
         let mut places: HashMap<CheckpointId, (&RunId, u64)> = HashMap::new();
         for Listed { checkpoint, .. } in listed {
             places.insert(checkpoint.id, (&checkpoint.run, checkpoint.seq));
@@ -160,6 +160,9 @@ impl Project {
         Ok(body["type"] == "ended" && (body["status"] == "completed" || body["status"] == "cancelled"))
     }
 }
+
+/// The results of a run by step, oldest first, with their numbers in the run.
+type Results<'a> = HashMap<&'a str, Vec<(u64, CheckpointId)>>;
 
 /// Checkpoints that another run goes on from.
 fn fork_points(listed: &[Listed]) -> HashSet<CheckpointId> {

@@ -12,7 +12,7 @@ use crate::model::{
     Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Event, Kind, Label, MediaType,
     Parent, Run, RunId, RunKind, Snapshot, Timestamp,
 };
-use crate::store::blob::Cut;
+use crate::store::blob::{Cut, WHOLE};
 use crate::store::{Batch, Expect, Found, Hold, NewEntry};
 
 /// What to save.
@@ -40,6 +40,8 @@ pub struct Save {
     pub events: Vec<Event>,
     /// What must hold, or nothing is saved.
     pub expect: Vec<Expect>,
+    /// Its payloads are read seldom, so that room counts more than time.
+    pub tight: bool,
 }
 
 /// A payload to save.
@@ -129,7 +131,7 @@ impl Project {
     ) -> Result<Checkpoint, Error> {
         let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
         let mut batch = Batch { expect: save.expect, ..Batch::default() };
-        let (artifacts, _held) = self.take_in(save.artifacts, &run, &mut batch)?;
+        let (artifacts, _held) = self.take_in(save.artifacts, save.tight, &run, &mut batch)?;
         let content = Content {
             kind: save.kind.unwrap_or(Kind::Manual),
             description: save.description,
@@ -156,19 +158,16 @@ impl Project {
     fn take_in(
         &self,
         new: Vec<NewArtifact>,
+        tight: bool,
         run: &RunId,
         batch: &mut Batch,
     ) -> Result<(Vec<Artifact>, Option<Hold>), Error> {
         let (mut artifacts, mut held) = (Vec::<Artifact>::with_capacity(new.len()), None);
-        let before = if new.is_empty() { None } else { self.store.head(run)?.and_then(Found::live) };
+        let mut before: Option<Option<Checkpoint>> = None;
         for NewArtifact { name, source } in new {
             if artifacts.iter().any(|other| other.name == name) {
                 return Err(Error::TwiceNamed { name: name.to_string() });
             }
-            let base = before
-                .as_ref()
-                .and_then(|before| before.artifact(name.as_str()))
-                .map(|artifact| artifact.blob);
             let (media, blob) = match source {
                 Source::File(path) if is_large(&path)? => {
                     if held.is_none() {
@@ -178,7 +177,14 @@ impl Project {
                 }
                 source => {
                     let (media, bytes) = read(source, &name)?;
+                    // What is kept in one piece has nothing to share with what was there before.
+                    if bytes.len() >= WHOLE && before.is_none() {
+                        before = Some(self.store.head(run)?.and_then(Found::live));
+                    }
+                    let earlier = before.iter().flatten().find_map(|before| before.artifact(name.as_str()));
+                    let base = earlier.map(|artifact| artifact.blob);
                     let payload = self.store.prepare(bytes, cut_of(&media), base);
+                    let payload = if tight { payload.tight() } else { payload };
                     let blob = payload.blob();
                     batch.payloads.push(payload);
                     (media, blob)

@@ -1,5 +1,7 @@
 //! What differs between two trees, found without looking into folders that are equal.
 
+use std::collections::HashMap;
+
 use super::objects::{ObjectError, Objects};
 use super::tree::{EntryMode, TreeEntry};
 use crate::model::{FileCounts, ObjectId, RepoPath};
@@ -62,7 +64,9 @@ impl Objects {
             };
             let old = if order.is_le() { old.next() } else { None };
             let new = if order.is_ge() { new.next() } else { None };
-            self.diff_entry(prefix, old, new, changes)?;
+            if old != new {
+                self.diff_entry(prefix, old, new, changes)?;
+            }
         }
     }
 
@@ -84,6 +88,59 @@ impl Objects {
     }
 }
 
+impl Objects {
+    /// Brings the counts of how `old` differs from `base` up to date with `new`: only what differs between the two is
+    /// looked up in `base`, however far away that is.
+    pub(super) fn recount(
+        &self,
+        base: Option<&ObjectId>,
+        [old, new]: [&ObjectId; 2],
+        mut counts: FileCounts,
+        counted: impl Fn(&RepoPath) -> bool,
+    ) -> Result<FileCounts, ObjectError> {
+        let mut trees = HashMap::new();
+        for change in self.diff_trees(Some(old), Some(new))?.iter().filter(|change| counted(&change.path)) {
+            let there = self.side_at(base, &change.path, &mut trees)?;
+            if let Some(count) = count_of(&mut counts, there.as_ref(), change.old.as_ref()) {
+                *count = count.saturating_sub(1);
+            }
+            if let Some(count) = count_of(&mut counts, there.as_ref(), change.new.as_ref()) {
+                *count += 1;
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Returns the file at a path of a tree; `trees` are those that were read.
+    fn side_at(
+        &self,
+        tree: Option<&ObjectId>,
+        path: &RepoPath,
+        trees: &mut HashMap<ObjectId, Vec<TreeEntry>>,
+    ) -> Result<Option<Side>, ObjectError> {
+        let (mut folder, mut file) = (tree.cloned(), None);
+        for part in path.parts() {
+            let Some(id) = folder else { return Ok(None) };
+            if !trees.contains_key(&id) {
+                trees.insert(id.clone(), self.tree(&id)?);
+            }
+            let entry = trees[&id].iter().find(|entry| entry.name == part).cloned();
+            (folder, file) = split(entry);
+        }
+        Ok(file)
+    }
+}
+
+/// Returns the count that a path belongs to, if it differs.
+fn count_of<'a>(counts: &'a mut FileCounts, base: Option<&Side>, now: Option<&Side>) -> Option<&'a mut u64> {
+    match (base, now) {
+        (base, now) if base == now => None,
+        (None, _) => Some(&mut counts.added),
+        (_, None) => Some(&mut counts.deleted),
+        _ => Some(&mut counts.modified),
+    }
+}
+
 /// Splits an entry into the folder or the file that it is.
 fn split(entry: Option<TreeEntry>) -> (Option<ObjectId>, Option<Side>) {
     match entry {
@@ -97,10 +154,8 @@ fn split(entry: Option<TreeEntry>) -> (Option<ObjectId>, Option<Side>) {
 pub(super) fn count(changes: &[Change], total: u64) -> FileCounts {
     let mut counts = FileCounts { total, ..FileCounts::default() };
     for change in changes {
-        match (&change.old, &change.new) {
-            (None, _) => counts.added += 1,
-            (_, None) => counts.deleted += 1,
-            _ => counts.modified += 1,
+        if let Some(count) = count_of(&mut counts, change.old.as_ref(), change.new.as_ref()) {
+            *count += 1;
         }
     }
     counts

@@ -24,6 +24,8 @@ pub(super) struct Quick {
     pub(super) basis: Basis,
     /// The latest snapshot, if this one would be the same.
     pub(super) same: Option<(ObjectId, FileCounts)>,
+    /// The tree of the latest snapshot and how it differs from HEAD, if that is the same now.
+    before: Option<(ObjectId, FileCounts)>,
     journal: Journal,
     /// The state file as it was; empty if it was not believed.
     bytes: Bytes,
@@ -114,11 +116,29 @@ impl Snapshots {
             included: vec![],
             notes: findings.notes.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
         };
-        let same = same_as(&state, &basis, belief, &grown, repository);
+        let before = before(&state, belief, repository);
+        let same = same_as(&state, &basis, &grown, before.as_ref());
         let extent = if belief == Belief::Nothing { Extent::default() } else { state.extent() };
         drop(state);
         let bytes = if belief == Belief::Nothing { Bytes::default() } else { bytes };
-        Ok(Some(Quick { found, basis, same, journal: grown.journal, bytes, extent }))
+        Ok(Some(Quick { found, basis, same, before, journal: grown.journal, bytes, extent }))
+    }
+
+    /// Counts how what was found differs from HEAD: where the latest snapshot was counted already, from there.
+    pub(super) fn count_quick(
+        &self,
+        quick: &Quick,
+        state: &RepositoryState,
+    ) -> Result<FileCounts, CaptureError> {
+        if let Some((before, counts)) = &quick.before {
+            let head = state.head.as_ref().map(|head| self.objects.commit(head)).transpose()?;
+            let (head, trees) = (head.as_ref().map(|head| &head.tree), [before, &quick.found.tree]);
+            let counts = self.objects.recount(head, trees, *counts, |path| !self.is_ours(path));
+            if let Ok(counts) = counts {
+                return Ok(FileCounts { total: quick.found.total, ..counts });
+            }
+        }
+        self.compare(&self.objects, state, &quick.found).map(|(_, counts)| counts)
     }
 
     /// Ignored files are added by the git program, and so is what must be copied from another object store.
@@ -211,20 +231,25 @@ impl Snapshots {
     }
 }
 
+/// Returns the tree of the latest snapshot and how it differs from HEAD, if HEAD is where it was then.
+fn before(state: &State<'_>, belief: Belief, repository: &RepositoryState) -> Option<(ObjectId, FileCounts)> {
+    let old = state.basis.as_ref().filter(|_| belief != Belief::Nothing)?;
+    let head = repository.head.as_ref().map_or_else(|| NO_ID.to_vec(), ObjectId::to_bytes);
+    let root = state.folder(&[], None).filter(|root| old.head[..] == head[..] && root.tree != NO_ID)?;
+    let [added, modified, deleted] = old.counts;
+    Some((name(root.tree), FileCounts { total: root.below, added, modified, deleted }))
+}
+
 /// Returns the latest snapshot if this one would be the same.
 fn same_as(
     state: &State<'_>,
     basis: &Basis,
-    belief: Belief,
     grown: &Grown,
-    repository: &RepositoryState,
+    before: Option<&(ObjectId, FileCounts)>,
 ) -> Option<(ObjectId, FileCounts)> {
-    let old = state.basis.as_ref().filter(|_| belief != Belief::Nothing)?;
-    let head = repository.head.as_ref().map_or_else(|| NO_ID.to_vec(), ObjectId::to_bytes);
-    let before = state.folder(&[], None)?.tree;
-    let same = before == grown.tree && old.index_tree == basis.index_tree && old.head[..] == head[..];
-    let [added, modified, deleted] = old.counts;
-    same.then(|| (name(old.commit), FileCounts { total: grown.total, added, modified, deleted }))
+    let (old, (tree, counts)) = (state.basis.as_ref()?, before?);
+    let same = *tree == name(grown.tree) && old.index_tree == basis.index_tree;
+    same.then(|| (name(old.commit), FileCounts { total: grown.total, ..*counts }))
 }
 
 pub(super) fn name(id: Id) -> ObjectId {

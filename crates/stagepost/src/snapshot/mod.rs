@@ -298,7 +298,7 @@ impl Snapshots {
                     Ok(fast::name(sink.add(ObjectKind::Commit, bytes)))
                 })?;
                 let packed = sink.finish(&self.store.objects_dir())?;
-                let (_, counts) = self.compare(&self.objects, &state, &quick.found)?;
+                let counts = self.count_quick(&quick, &state)?;
                 if packed {
                     self.tidy();
                 }

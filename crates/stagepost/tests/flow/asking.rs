@@ -1,4 +1,4 @@
-//! Flows that ask a person.
+//! Flows that ask a person, or propose and judge.
 
 use stagepost::flow::{Outcome, Resume, Status};
 use stagepost::gate::{Gates, Origin, Said};
@@ -79,4 +79,42 @@ fn an_answer_that_is_taken_back_later_makes_the_run_wait_again() {
     let again = story.resume(Resume::default()).unwrap();
     assert!(matches!(again, Outcome::Waiting { .. }), "{again:?}");
     assert_eq!(story.lines("log"), "draft publish");
+}
+
+const REFINE: &str = r#"
+name: refined
+steps:
+  - {id: topic, run: 'printf "{\"topic\": \"maps\"}" > "$STAGEPOST_OUTPUT"'}
+  - id: draft
+    refine:
+      planner: 'echo plan >> log; test -z "$FAIL"; printf "{\"v\": %s, \"key\": \"%s\"}" "$STAGEPOST_ITERATION" "$TOKEN"'
+      judge: 'echo judge >> log; printf "{\"score\": %s}" $((5 + 2 * STAGEPOST_ITERATION))'
+      max_iterations: 3
+      approve_at: 9
+    secrets: [TOKEN]
+  - {id: use, if: 'draft.approved', run: 'cat "$STAGEPOST_INPUT" > seen.json'}
+"#;
+
+#[test]
+fn a_step_proposes_and_judges_until_it_is_good_enough() {
+    let mut story = Story::new();
+    story.secrets.insert("TOKEN".to_owned(), "hush-hush".to_owned());
+    assert_eq!(story.start(REFINE).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "plan judge plan judge");
+    let seen: serde_json::Value = serde_json::from_str(&story.home.read("seen.json").unwrap()).unwrap();
+    assert_eq!(seen["draft"]["iterations"], 2);
+    assert_eq!(seen["draft"]["final"]["plan"]["v"], 2, "{seen}");
+    assert_eq!(seen["draft"]["final"]["plan"]["key"], "***", "a secret is stored nowhere");
+}
+
+#[test]
+fn what_was_proposed_before_a_failure_is_not_proposed_again() {
+    let mut story = Story::new();
+    story.secrets.insert("TOKEN".to_owned(), "hush-hush".to_owned());
+    let broken =
+        REFINE.replace("echo judge >> log;", "echo judge >> log; test $STAGEPOST_ITERATION = 1 || exit 1;");
+    assert!(matches!(story.start(&broken).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.lines("log"), "plan judge plan judge");
+    assert_eq!(story.resume_as(REFINE, Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "plan judge plan judge judge");
 }

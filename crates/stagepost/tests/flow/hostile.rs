@@ -9,7 +9,10 @@ use stagepost::process;
 use crate::support::Story;
 
 fn one(run: &str) -> String {
-    format!("name: hostile\nsteps:\n  - id: a\n    timeout: 60s\n    run: |\n      {}\n", run.replace('\n', "\n      "))
+    format!(
+        "name: hostile\nsteps:\n  - id: a\n    timeout: 60s\n    run: |\n      {}\n",
+        run.replace('\n', "\n      ")
+    )
 }
 
 /// Says whether a process is there whose command line has a word.

@@ -3,5 +3,7 @@
 
 mod asking;
 mod from_files;
+mod hostile;
 mod in_code;
+mod seed;
 mod support;

@@ -1,13 +1,18 @@
 //! The tests that the seed asks for by name, taken further.
 
-use stagepost::flow::{Error, Options, Outcome, Resume, Run, RunState, Status};
+use stagepost::flow::{Drive, Error, Flows, Options, Outcome, Resume, Run, RunState, Status};
+use stagepost::process::Cancel;
 use stagepost::store::Found;
 use stagepost_testutil::run_id;
 
 use crate::support::Story;
 
 fn chain(steps: usize) -> String {
-    let step = |n: usize| format!("  - {{id: s{n}, run: 'echo {n} >> log; echo {n} > \"$STAGEPOST_OUTPUT\"; test ! -e stop{n}'}}\n");
+    let step = |n: usize| {
+        format!(
+            "  - {{id: s{n}, run: 'echo {n} >> log; echo {n} > \"$STAGEPOST_OUTPUT\"; test ! -e stop{n}'}}\n"
+        )
+    };
     format!("name: chain\nsteps:\n{}", (1..=steps).map(step).collect::<String>())
 }
 
@@ -45,7 +50,7 @@ fn a_fork_keeps_what_it_shares() {
     story.home.write("stop8", "");
     story.start(&chain(10)).unwrap();
     story.home.remove("stop8");
-    let flows = stagepost::flow::Flows::of(&story.project);
+    let flows = Flows::of(&story.project);
     flows.fork(&story.id, "s3", &run_id("forked")).unwrap();
     // The first one completes and is pruned; what the fork stands on stays.
     assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
@@ -55,7 +60,13 @@ fn a_fork_keeps_what_it_shares() {
 }
 
 /// Changes every byte of a column of some rows in turn, and puts it back.
-fn flip(database: &rusqlite::Connection, table: &str, column: &str, row: i64, mut check: impl FnMut(usize)) -> usize {
+fn flip(
+    database: &rusqlite::Connection,
+    table: &str,
+    column: &str,
+    row: i64,
+    mut check: impl FnMut(usize),
+) -> usize {
     let (read, write) = (
         format!("SELECT {column} FROM {table} WHERE rowid = ?1"),
         format!("UPDATE {table} SET {column} = ?2 WHERE rowid = ?1"),
@@ -80,12 +91,16 @@ fn checksum_validation_test() {
     let place = story.project.place().store.join("store.db");
     let database = rusqlite::Connection::open(place).unwrap();
     let row: i64 = database
-        .query_row("SELECT position FROM entries WHERE id = ?1", [checkpoint.as_uuid().as_bytes()], |row| row.get(0))
+        .query_row("SELECT position FROM entries WHERE id = ?1", [checkpoint.as_uuid().as_bytes()], |row| {
+            row.get(0)
+        })
         .unwrap();
     let refused = |what: &str, at: usize| {
         // Another process: nothing is remembered from before.
-        let again = Story { project: story.home.open(), ..Story::new() };
-        let error = again.resume(Resume::default()).expect_err(&format!("{what}, byte {at} was not noticed"));
+        let (project, drive) = (story.home.open(), Drive::new(Cancel::new().unwrap()));
+        let error = Flows::of(&project)
+            .resume(&story.id, Resume::default(), drive)
+            .expect_err(&format!("{what}, byte {at} was not noticed"));
         let Error::Damaged { what: named, .. } = &error else { panic!("{what}, byte {at}: {error}") };
         assert!(named.contains(&checkpoint.to_string()) || what == "seal", "{what}, byte {at}: {named}");
     };
@@ -131,8 +146,10 @@ fn cancelling_is_final_and_a_run_in_code_is_not_resumed_from_outside() {
     let story = Story::new();
     story.home.write("stop2", "");
     story.start(&chain(3)).unwrap();
-    let flows = stagepost::flow::Flows::of(&story.project);
-    assert!(matches!(flows.cancel(&story.id, "enough"), Err(Error::Over { status: Status::Failed, .. })));
+    let flows = Flows::of(&story.project);
+    flows.cancel(&story.id, "enough").unwrap();
+    assert!(matches!(flows.cancel(&story.id, "again"), Err(Error::Over { status: Status::Cancelled, .. })));
+    assert!(matches!(story.resume(Resume::default()), Err(Error::Over { status: Status::Cancelled, .. })));
     drop(Run::open(&story.project, &run_id("code"), Options::default()).unwrap());
     let code = Story { project: story.home.open(), id: run_id("code"), ..Story::new() };
     assert!(matches!(code.resume(Resume::default()), Err(Error::InCode { .. })));

@@ -82,9 +82,10 @@ fn a_plan_that_is_not_valid_is_not_judged_and_the_planner_hears_why() {
     let mut judge = Told::saying([json!({"score": 8})]);
     let agents = Agents { planner: &mut planner, validator: Some(&mut validator), judge: &mut judge };
     let mut seen = Vec::new();
-    let outcome = watch(&project, &new(&job()), agents, &mut |progress| match progress {
-        Progress::Validated { iteration, errors } => seen.push((*iteration, errors.is_none())),
-        _ => {}
+    let outcome = watch(&project, &new(&job()), agents, &mut |progress| {
+        if let Progress::Validated { iteration, errors } = progress {
+            seen.push((*iteration, errors.is_none()));
+        }
     });
     let outcome = outcome.unwrap();
     assert_eq!((outcome.approved, outcome.iterations, seen), (true, 2, vec![(1, false), (2, true)]));

@@ -1,22 +1,19 @@
 //! Driving a run: `flow run`, `flow resume`, `flow rerun`.
 
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use serde_json::Value;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
 use stagepost::flow::{
     Again, Decided, Definition, Drive, Error, Flows, Outcome, Resume, RunState, Source, Status, Verdict,
 };
 use stagepost::model::RunId;
-use stagepost::process::Cancel;
 use stagepost::project::Project;
 
 use super::live::Live;
 use super::{file, look, plan};
 use crate::app::App;
 use crate::failure::{Code, Failure};
+use crate::signals;
 use crate::ui;
 
 /// Run a flow file
@@ -186,25 +183,13 @@ fn driven(
     work: impl FnOnce(Drive<'_>) -> Result<Outcome, Error>,
 ) -> Result<Outcome, Error> {
     let failed = |source| Error::File { doing: "prepare for signals in", path: ".".into(), source };
-    let cancel = Cancel::new().map_err(failed)?;
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
-    let (handle, heard) = (signals.handle(), cancel.clone());
-    let listener = thread::spawn(move || {
-        for (times, _) in signals.forever().enumerate() {
-            heard.cancel();
-            if times > 0 {
-                // Whoever asks twice does not want to wait; the guard ends what still runs.
-                std::process::exit(Code::Interrupted as i32);
-            }
-        }
+    let listened = signals::listening(|cancel| {
+        let mut drive = Drive::new(cancel);
+        (drive.jobs, drive.watch) = (usize::from(args.jobs), live);
+        drive.secrets = &|name| std::env::var_os(name);
+        work(drive)
     });
-    let mut drive = Drive::new(cancel);
-    (drive.jobs, drive.watch) = (usize::from(args.jobs), live);
-    drive.secrets = &|name| std::env::var_os(name);
-    let outcome = work(drive);
-    handle.close();
-    let _ = listener.join();
-    outcome
+    listened.map_err(failed)?
 }
 
 /// Prints how a run stands, and ends with the code that says so.

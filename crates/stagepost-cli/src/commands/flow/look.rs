@@ -162,11 +162,7 @@ impl RunBody {
 
 /// The steps of a run: those of its flow in its order, then whatever else there is.
 fn steps(project: &Project, state: &RunState) -> Vec<StepBody> {
-    let begun = if state.status == Status::Running {
-        flow::begun(project, &state.run.id)
-    } else {
-        Default::default()
-    };
+    let begun = flow::begun(project, &state.run.id);
     let definition = state.definition.as_ref();
     let flow =
         definition.and_then(|definition| Source::read(&definition.text, None).ok()).map(|one| one.flow);
@@ -285,7 +281,10 @@ fn output(app: &App, project: &Project, id: &RunId, step: &str) -> Result<(), Fa
     let last = state.step(step).and_then(StepState::last).ok_or_else(missing)?;
     match last.artifact(flow::OUTPUT) {
         Some(kept) => app.ui.raw(&mut project.store().open(&kept.blob)?),
-        None => Ok(app.ui.say(format!("step `{step}` printed nothing"))),
+        None => {
+            app.ui.say(format!("step `{step}` printed nothing"));
+            Ok(())
+        }
     }
 }
 

@@ -83,7 +83,12 @@ fn text(app: &App, comparison: &Comparison, stat: bool) -> Result<(), Failure> {
         ))?;
     }
     app.ui.line(format!("{BOLD}plan{BOLD:#}  {}", ui::count(changes.len(), "change")))?;
-    if stat { Ok(()) } else { changes.iter().try_for_each(|change| app.ui.line(json_line(change))) }
+    if stat {
+        return Ok(());
+    }
+    // Thousands of lines are printed at once.
+    let lines: Vec<String> = changes.iter().map(|change| json_line(change) + "\n").collect();
+    app.ui.text(&lines.concat())
 }
 
 /// Feedback as lines of text.

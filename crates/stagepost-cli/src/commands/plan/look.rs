@@ -244,10 +244,10 @@ fn step_lines(
             ui::printable(&what)
         ))?;
     }
-    let errors = one.validation.iter().flat_map(|said| &said.errors);
-    errors
-        .map(|error| app.ui.line(format!("       {YELLOW}not valid{YELLOW:#}: {}", ui::headline(error, 100))))
-        .collect()
+    let mut errors = one.validation.iter().flat_map(|said| &said.errors);
+    errors.try_for_each(|error| {
+        app.ui.line(format!("       {YELLOW}not valid{YELLOW:#}: {}", ui::headline(error, 100)))
+    })
 }
 
 #[derive(Serialize)]

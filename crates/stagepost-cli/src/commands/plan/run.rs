@@ -3,13 +3,14 @@ use std::path::{Path, PathBuf};
 
 use stagepost::model::RunId;
 use stagepost::plan::{self, Agent, Agents, Command, Job, Outcome, Plan, Progress, Refine, Which};
-use stagepost::process::{Cancel, Guard};
+use stagepost::process::Guard;
 use stagepost::project::Project;
 
 use super::{read_bytes, score_text};
 use crate::app::App;
 use crate::failure::{Code, Failure};
 use crate::json::Output;
+use crate::signals;
 use crate::ui::{self, BOLD, DIM, Form, GREEN, RED, YELLOW};
 
 /// Drive planner and judge until a plan is approved, or iterations or budget run out
@@ -66,12 +67,13 @@ fn drive(app: &App, project: &Project, refine: &Refine) -> Result<Outcome, Failu
         validator: validator.as_mut().map(|validator| validator as &mut dyn Agent),
     };
     let mut begun: Option<RunId> = None;
-    let outcome = plan::refine(project, refine, agents, &Cancel::new()?, &mut |progress| {
+    let mut watch = |progress: &Progress<'_>| {
         if let Progress::Begun { run, .. } = progress {
             begun = Some((*run).clone());
         }
         told(app, progress);
-    });
+    };
+    let outcome = signals::listening(|cancel| plan::refine(project, refine, agents, &cancel, &mut watch))?;
     outcome.map_err(|error| with_way_on(error, begun.as_ref()))
 }
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::super::definition::Flow;
-use super::super::{Attempt, FILES, History, Moment, RunState, StepState};
+use super::super::{Attempt, FILES, Moment, RunState, StepState};
 use super::standing::{standing, transitions};
 use crate::formats::runs::{
     self, Checkpoint, Entry, EntryMetadata, Owners, Registry, Retries, RunFile, RunMetadata,
@@ -15,7 +15,8 @@ use crate::project::View;
 
 /// What the files of a run are derived from.
 pub(in super::super) struct Files<'r> {
-    pub(in super::super) history: &'r History,
+    /// What happened, oldest first.
+    pub(in super::super) moments: &'r [Moment],
     pub(in super::super) state: &'r RunState,
     /// The flow that it follows; code follows none.
     pub(in super::super) flow: Option<&'r Flow>,
@@ -90,11 +91,10 @@ impl Files<'_> {
     /// Makes the file of a checkpoint: everything as it was then.
     pub(in super::super) fn checkpoint(&self, wanted: &Wanted) -> View {
         let is_it = |moment: &Moment| matches!(moment, Moment::Checkpoint { checkpoint, .. } if checkpoint.id == wanted.id);
-        let end = self.history.moments.iter().position(is_it).map_or(self.history.moments.len(), |at| at + 1);
-        let moments = self.history.moments[..end].to_vec();
-        let history = History { run: self.history.run.clone(), moments };
-        let state = RunState::of(&history, true);
-        let then = Files { history: &history, state: &state, flow: self.flow, keep: self.keep };
+        let end = self.moments.iter().position(is_it).map_or(self.moments.len(), |at| at + 1);
+        let moments = &self.moments[..end];
+        let state = RunState::of_moments(&self.state.run, moments, true);
+        let then = Files { moments, state: &state, flow: self.flow, keep: self.keep };
         then.describe(wanted)
     }
 
@@ -168,7 +168,7 @@ impl Files<'_> {
                 created_by: runs::OURS.to_owned(),
                 run: self.run().to_owned(),
             },
-            state_transitions: transitions(self.history, state),
+            state_transitions: transitions(self.moments, state),
             step_retries: self.retries(),
         }
     }

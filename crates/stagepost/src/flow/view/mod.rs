@@ -38,15 +38,21 @@ pub(super) fn refresh(project: &Project, run: &RunId) {
 ///
 /// A run that code drives has no files, and neither has one whose flow says `view: false`.
 pub fn publish(project: &Project, run: &RunId) -> Result<(), Error> {
+    publish_as(project, run, None)
+}
+
+/// As [`publish`]; whoever has read the flow already hands it in.
+fn publish_as(project: &Project, run: &RunId, flow: Option<&Flow>) -> Result<(), Error> {
     let key = format!("{MARK}{run}");
     let mut goes_on = false;
     let derive = || -> Result<Vec<View>, Error> {
         let history = History::load(project, run)?;
         let state = RunState::of(&history, is_driven(project, run));
-        let Some(flow) = flow_of(&state).filter(|flow| flow.view) else { return Ok(Vec::new()) };
+        let read = if flow.is_none() { flow_of(&state) } else { None };
+        let Some(flow) = flow.or(read.as_ref()).filter(|flow| flow.view) else { return Ok(Vec::new()) };
         goes_on = state.status == super::Status::Running;
         let keep = usize::try_from(flow.retention.keep_last).unwrap_or(usize::MAX);
-        let files = Files { history: &history, state: &state, flow: Some(&flow), keep };
+        let files = Files { moments: &history.moments, state: &state, flow: Some(flow), keep };
         let folder = project.place().root.join(runs::path(run.as_str(), runs::CHECKPOINTS));
         let wanted = files.checkpoints();
         tidy(&folder, |name| wanted.iter().any(|one| one.name == name));

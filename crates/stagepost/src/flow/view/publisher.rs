@@ -4,20 +4,30 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{begin, publish};
+use super::{begin, publish_as};
+use crate::flow::definition::Flow;
 use crate::model::RunId;
 use crate::project::Project;
 
-/// Files are this old at most while steps end one after the other.
+/// Files are this old at most while steps end one after the other, unless writing them takes long.
 const OLDEST: Duration = Duration::from_millis(200);
+/// Of the time that a run takes, at most one part in so many goes to its files.
+const SHARE: u32 = 50;
 
 /// Brings the files of one run up to date while it is driven. They are only views: failing to is no reason to stop, and
 /// the mark stays, so that the next command tries again and says why it fails.
 #[derive(Debug)]
 pub(in super::super) struct Publisher {
     is_wanted: bool,
+    pending: Mutex<Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
     /// Since when the files are out of date.
-    behind: Mutex<Option<Instant>>,
+    behind: Option<Instant>,
+    /// Before this it is too early to write them again.
+    not_before: Instant,
 }
 
 impl Publisher {
@@ -26,29 +36,45 @@ impl Publisher {
         if is_wanted {
             let _ = begin(project, run);
         }
-        Self { is_wanted, behind: Mutex::new(Some(Instant::now())) }
+        let now = Instant::now();
+        Self { is_wanted, pending: Mutex::new(Pending { behind: Some(now), not_before: now }) }
     }
 
     /// Says that something happened to the run.
     pub(in super::super) fn changed(&self) {
-        self.behind.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(Instant::now);
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).behind.get_or_insert_with(Instant::now);
     }
 
     /// Publishes if that was put off for long.
-    pub(in super::super) fn when_due(&self, project: &Project, run: &RunId) {
-        self.publish_if(project, run, |since| since.elapsed() > OLDEST);
+    pub(in super::super) fn when_due(&self, project: &Project, run: &RunId, flow: &Flow) {
+        self.publish_if(project, run, flow, |since| since.elapsed() > OLDEST);
     }
 
-    /// Publishes if anything changed: there is time now.
-    pub(in super::super) fn when_quiet(&self, project: &Project, run: &RunId) {
-        self.publish_if(project, run, |_| true);
+    /// Publishes if anything changed: nothing else is to be done now.
+    pub(in super::super) fn when_quiet(&self, project: &Project, run: &RunId, flow: &Flow) {
+        self.publish_if(project, run, flow, |_| true);
     }
 
-    fn publish_if(&self, project: &Project, run: &RunId, is_time: impl Fn(&Instant) -> bool) {
-        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.is_wanted && behind.take_if(|since| is_time(since)).is_some() {
-            drop(behind);
-            let _ = publish(project, run);
+    /// Publishes how it ended.
+    pub(in super::super) fn finish(self, project: &Project, run: &RunId, flow: &Flow) {
+        if self.is_wanted {
+            let _ = publish_as(project, run, Some(flow));
         }
+    }
+
+    fn publish_if(&self, project: &Project, run: &RunId, flow: &Flow, is_time: impl Fn(&Instant) -> bool) {
+        if !self.is_wanted {
+            return;
+        }
+        let begun = Instant::now();
+        {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            if begun < pending.not_before || pending.behind.take_if(|since| is_time(since)).is_none() {
+                return;
+            }
+        }
+        let _ = publish_as(project, run, Some(flow));
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.not_before = Instant::now() + begun.elapsed() * SHARE;
     }
 }

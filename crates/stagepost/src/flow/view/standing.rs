@@ -2,7 +2,7 @@
 
 use serde_json::Map;
 
-use super::super::{End, Happened, History, Moment, RunState, Status};
+use super::super::{End, Happened, Moment, RunState, Status};
 use crate::formats::runs::{self, Transition, iso, way};
 use crate::model::{Kind, Timestamp};
 
@@ -24,9 +24,9 @@ struct Path {
 }
 
 /// Tells every change of status. Where the format does not allow a change, it is made in several.
-pub(super) fn transitions(history: &History, state: &RunState) -> Vec<Transition> {
+pub(super) fn transitions(moments: &[Moment], state: &RunState) -> Vec<Transition> {
     let mut path = Path { current: runs::Status::Pending, transitions: Vec::new() };
-    for moment in &history.moments {
+    for moment in moments {
         match moment {
             Moment::Happened { at, happened, .. } => match happened {
                 Happened::Began { who, .. } => {

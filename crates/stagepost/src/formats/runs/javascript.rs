@@ -22,7 +22,7 @@ fn write(out: &mut String, value: &Value, depth: Option<usize>) {
     match value {
         Value::Number(number) => out.push_str(&written(number)),
         Value::Array(list) => {
-            enclosed(out, ('[', ']'), depth, list.iter(), |out, value, depth| write(out, value, depth));
+            enclosed(out, ('[', ']'), depth, list.iter(), write);
         }
         Value::Object(members) => {
             enclosed(out, ('{', '}'), depth, ordered(members), |out, (key, value), depth| {

@@ -169,7 +169,7 @@ pub struct Summary {
 pub fn instructions(run: &str, step: usize, name: &str) -> Vec<String> {
     vec![
         format!("Step {step} ({name}) of run {run} is complete."),
-        format!("Check that nothing was altered: stagepost verify"),
+        "Check that nothing was altered: stagepost verify".to_owned(),
         format!("Go on after it: stagepost flow resume {run} --step {step}"),
         format!("Look at what was done before: stagepost flow show {run}"),
     ]

@@ -18,6 +18,15 @@ thread_local! {
 
 /// Returns the bytes to store for a piece.
 pub(crate) fn encode(raw: &[u8]) -> Cow<'_, [u8]> {
+    encode_if(raw, is_worth_it)
+}
+
+/// Returns the bytes to store for a piece of a payload that is read seldom: room counts more than time.
+pub(crate) fn encode_tight(raw: &[u8]) -> Cow<'_, [u8]> {
+    encode_if(raw, |packed, raw| packed + packed / 16 < raw)
+}
+
+fn encode_if(raw: &[u8], is_worth_it: impl Fn(usize, usize) -> bool) -> Cow<'_, [u8]> {
     if raw.len() < WORTH_TRYING {
         return Cow::Borrowed(raw);
     }

@@ -9,7 +9,7 @@ mod cut;
 mod list;
 mod prepared;
 
-pub(crate) use codec::{decode, encode};
+pub(crate) use codec::{decode, encode, encode_tight};
 pub use cut::Cut;
 pub(crate) use cut::Cutter;
 pub(crate) use list::PieceList;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::{BlobRef, Hash};
 
 use super::cut::{Cut, Cutter};
-use super::{WHOLE, encode};
+use super::{WHOLE, encode, encode_tight};
 
 /// A payload that is cut and hashed, ready for a [`Batch`](crate::store::Batch).
 #[derive(Debug, Clone)]
@@ -21,6 +21,7 @@ pub struct Prepared {
     pub(crate) packed: Vec<Option<Vec<u8>>>,
     resume: Resume,
     cut: Cut,
+    tight: bool,
 }
 
 /// A piece of a payload.
@@ -73,6 +74,7 @@ impl Prepared {
             packed: Vec::new(),
             resume: Resume::start(),
             cut,
+            tight: false,
         }
     }
 
@@ -99,12 +101,18 @@ impl Prepared {
         let hash = resume.hasher.clone().update(&bytes[clean.0..]).finalize().into();
         let resume = Resume { offset: clean.0, pieces: clean.1, hasher: resume.hasher };
         let blob = BlobRef { size: bytes.len() as u64, hash };
-        Self { blob, bytes: Arc::new(bytes), pieces, base, packed: Vec::new(), resume, cut }
+        Self { blob, bytes: Arc::new(bytes), pieces, base, packed: Vec::new(), resume, cut, tight: false }
     }
 
     /// Returns what the payload will be found under.
     pub fn blob(&self) -> BlobRef {
         self.blob
+    }
+
+    /// Packs it whenever that makes it smaller: it will be read seldom.
+    pub fn tight(mut self) -> Self {
+        self.tight = true;
+        self
     }
 
     /// Says whether the payload is kept as one piece under its own hash.
@@ -114,7 +122,8 @@ impl Prepared {
 
     /// Returns the bytes to store for a piece.
     pub(crate) fn encoded(&self, piece: &Piece) -> Cow<'_, [u8]> {
-        encode(&self.bytes[piece.start..piece.end])
+        let raw = &self.bytes[piece.start..piece.end];
+        if self.tight { encode_tight(raw) } else { encode(raw) }
     }
 
     /// Returns the bytes to store for a piece, from those packed ahead if it is among them.

@@ -3,13 +3,15 @@
 //! Those tables are believed for finding and never for what is found: an entry that is not what was looked for is
 //! damage.
 
+use std::collections::HashMap;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, params};
 
 use super::super::{Error, EventQuery, Found, Listed, Query, Survey};
-use super::row::{GOOD_TAG, Journal, event_tag, id_from};
+use super::row::{Entry, GOOD_TAG, Journal, event_tag, id_from};
 use super::{column, db};
-use crate::model::{Checkpoint, CheckpointId, Event, Topic};
+use crate::model::{Checkpoint, CheckpointId, Event, RunId, Topic};
 
 const BY_POSITION: &str = "SELECT position FROM entries WHERE class = 2 AND position < ?1 AND body IS NOT NULL \
      ORDER BY position DESC LIMIT ?2";
@@ -56,24 +58,41 @@ pub(super) fn survey(connection: &Connection, query: &Query) -> Result<Survey, E
         None => None,
     };
     let mut found = Survey::default();
-    for place in positions(connection, query, run)? {
+    let places = positions(connection, query, run)?;
+    let mut names = HashMap::new();
+    let mut ahead: Option<Option<Entry>> = None;
+    for (index, place) in places.iter().enumerate() {
         let position = place.unsigned_abs();
-        match listed(&journal, place, query) {
+        let entry = ahead.take().map_or_else(|| journal.entry(*place), Ok)?;
+        // Most often the next in the list is what this one was sealed after, so it need not be looked for.
+        let older = places.get(index + 1).map(|next| journal.entry(*next)).transpose()?;
+        match listed(&journal, (*place, entry), older.as_ref().and_then(Option::as_ref), &mut names, query) {
             Ok(Some(checkpoint)) => found.sound.push(Listed { position, checkpoint }),
             Ok(None) => {}
             Err(Error::Damaged { what }) => found.damaged.push((position, what)),
             Err(error) => return Err(error),
         }
         found.last = Some(position);
+        ahead = older;
     }
     Ok(found)
 }
 
 /// Reads a checkpoint that was found; none if it is pruned.
-fn listed(journal: &Journal<'_>, position: i64, query: &Query) -> Result<Option<Checkpoint>, Error> {
+fn listed(
+    journal: &Journal<'_>,
+    (position, entry): (i64, Option<Entry>),
+    older: Option<&Entry>,
+    names: &mut HashMap<i64, RunId>,
+    query: &Query,
+) -> Result<Option<Checkpoint>, Error> {
     let gone = || Error::Damaged { what: format!("entry {position} is gone") };
-    let entry = journal.entry(position)?.ok_or_else(gone)?;
-    let Found::Live(checkpoint) = journal.to_found(&entry)? else { return Ok(None) };
+    let entry = entry.ok_or_else(gone)?;
+    let run = match names.get(&entry.run) {
+        Some(name) => name.clone(),
+        None => names.entry(entry.run).or_insert(journal.run_name(entry.run)?).clone(),
+    };
+    let Found::Live(checkpoint) = journal.to_found_after(&entry, run, older)? else { return Ok(None) };
     if !answers(&checkpoint, query) {
         return Err(entry.damaged("it is found under a name that it does not have"));
     }

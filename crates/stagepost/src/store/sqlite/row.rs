@@ -318,11 +318,26 @@ impl Journal<'_> {
     }
 
     pub(super) fn to_found(&self, entry: &Entry) -> Result<Found, Error> {
-        let run = self.run_name(entry.run)?;
+        self.to_found_after(entry, self.run_name(entry.run)?, None)
+    }
+
+    /// As `to_found`, where the name of the run is known, and perhaps the entry before it in the run.
+    pub(super) fn to_found_after(
+        &self,
+        entry: &Entry,
+        run: RunId,
+        older: Option<&Entry>,
+    ) -> Result<Found, Error> {
         if entry.body.is_none() {
             return Ok(Found::Pruned(entry.to_stub(run)?));
         }
-        let before = self.before(entry)?;
+        let is_before = |older: &&Entry| {
+            older.is(Class::Checkpoint) && older.run == entry.run && older.seq + 1 == entry.seq
+        };
+        let before = match older.filter(is_before).filter(|_| entry.parent.is_none()) {
+            Some(older) => Before { parent: older.id, seal: older.seal },
+            None => self.before(entry)?,
+        };
         Ok(Found::Live(Box::new(entry.to_checkpoint(run, &before)?)))
     }
 }

@@ -1,0 +1,226 @@
+//! Flows through the program: started, killed, gone on with, looked at.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::support::{PROGRAM, Ran, TempProject};
+
+const THREE: &str = r#"
+name: three
+steps:
+  - {id: one, run: 'echo one >> log; echo hello'}
+  - {id: two, run: 'echo two >> log; test ! -e slow || sleep 633; test ! -e fail'}
+  - {id: three, run: 'echo three >> log'}
+"#;
+
+fn project(flow: &str) -> TempProject {
+    let project = TempProject::new();
+    project.write("flow.yaml", flow);
+    project
+}
+
+fn log(project: &TempProject) -> String {
+    let text = std::fs::read_to_string(project.folder.join("log")).unwrap_or_default();
+    text.lines().collect::<Vec<_>>().join(" ")
+}
+
+/// Starts a command, and waits until a file of the project says something.
+fn started(project: &TempProject, args: &[&str], until: &str) -> Child {
+    let mut child =
+        project.tool(PROGRAM, args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    for _ in 0..2000 {
+        if log(project) == until {
+            return child;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    panic!("it never got to `{until}`: {}", log(project));
+}
+
+/// Says whether a process is there whose command line has a word.
+fn is_alive(word: &str) -> bool {
+    let commands = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("cmdline"));
+    let mut texts = commands.filter_map(|path| std::fs::read(path).ok());
+    texts.any(|text| text.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes()))
+}
+
+fn dies_soon(word: &str) -> bool {
+    (0..400).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        !is_alive(word)
+    })
+}
+
+#[test]
+fn a_flow_that_failed_is_shown_mended_and_gone_on_with() {
+    let project = project(THREE);
+    project.write("fail", "");
+    let ran = project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("one | hello") && ran.err.contains("two failed"), "{}", ran.err);
+    assert!(ran.out.contains("next: stagepost flow resume r1"), "{}", ran.out);
+    let shown = project.json(&["flow", "show", "r1"]);
+    assert_eq!(shown["run"]["status"], "failed");
+    let of = |step: usize| shown["run"]["steps"][step]["status"].as_str().unwrap().to_owned();
+    assert_eq!([of(0), of(1), of(2)], ["completed", "failed", "pending"]);
+    assert_eq!(shown["run"]["steps"][1]["exit"], 1);
+    let plan = project.json(&["flow", "plan", "r1"]);
+    let verdicts: Vec<&str> =
+        plan["steps"].as_array().unwrap().iter().map(|one| one["verdict"].as_str().unwrap()).collect();
+    assert_eq!(verdicts, ["reuse", "failed", "new"]);
+    assert!(project.ok(&["flow", "why", "r1", "two"]).starts_with("two: failed: attempt 1 failed"));
+
+    std::fs::remove_file(project.folder.join("fail")).unwrap();
+    project.ok(&["flow", "resume", "r1"]);
+    assert_eq!(log(&project), "one two two three");
+    assert_eq!(project.ok(&["--quiet", "flow", "list", "--status", "completed"]), "r1\n");
+    assert_eq!(project.ok(&["flow", "show", "r1", "--output", "one"]), "hello\n");
+    let again = project.run(&["flow", "resume", "r1"]);
+    assert_eq!(again.code, 0);
+    assert!(again.err.contains("is completed already"), "{}", again.err);
+    assert_eq!(project.json(&["flow", "checkpoints", "r1"])["checkpoints"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn a_runner_that_is_killed_leaves_nobody_behind_and_the_run_goes_on() {
+    let project = project(THREE);
+    project.write("slow", "");
+    let mut child = started(&project, &["flow", "run", "flow.yaml", "--run-id", "r1"], "one two");
+    assert_eq!(project.json(&["flow", "show", "r1"])["run"]["status"], "running");
+    project.run(&["flow", "resume", "r1"]).fails(75, &["is being driven by process"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let shown = project.json(&["flow", "show", "r1"]);
+    assert_eq!(
+        (&shown["run"]["status"], &shown["run"]["steps"][1]["status"]),
+        (&"interrupted".into(), &"interrupted".into())
+    );
+    assert!(dies_soon("633"), "the step outlived its runner");
+    std::fs::remove_file(project.folder.join("slow")).unwrap();
+    project.ok(&["flow", "run", "flow.yaml", "--resume"]);
+    assert_eq!(log(&project), "one two two three");
+    let steps = project.json(&["flow", "show", "r1"])["run"]["steps"].clone();
+    assert_eq!(steps[1]["attempt"], 2, "the attempt that was cut off counts");
+}
+
+#[test]
+fn control_c_ends_the_step_and_says_so() {
+    let project = project(THREE);
+    project.write("slow", "");
+    let child = started(&project, &["flow", "run", "flow.yaml", "--run-id", "r1"], "one two");
+    let pid = rustix::process::Pid::from_raw(child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let ran = Ran::of(child.wait_with_output());
+    assert_eq!(ran.code, 130, "{ran:?}");
+    assert!(ran.err.contains("two cancelled"), "{}", ran.err);
+    assert!(!is_alive("633"));
+    assert_eq!(project.json(&["flow", "show", "r1"])["run"]["status"], "interrupted");
+}
+
+#[test]
+fn cancelling_stops_whoever_drives_the_run_for_good() {
+    let project = project(THREE);
+    project.write("slow", "");
+    let child = started(&project, &["flow", "run", "flow.yaml", "--run-id", "r1"], "one two");
+    let cancelled = project.json(&["flow", "cancel", "r1", "-m", "enough"]);
+    assert_eq!(
+        (&cancelled["run"]["status"], &cancelled["run"]["why"]),
+        (&"cancelled".into(), &"enough".into())
+    );
+    assert_eq!(Ran::of(child.wait_with_output()).code, 130);
+    project.run(&["flow", "resume", "r1"]).fails(4, &["run `r1` is cancelled already", "flow fork r1"]);
+}
+
+#[test]
+fn a_changed_definition_is_named_and_accepted() {
+    let project = project(THREE);
+    project.write("fail", "");
+    project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    std::fs::remove_file(project.folder.join("fail")).unwrap();
+    project.write("flow.yaml", THREE.replace("echo one >>", "echo uno >>"));
+    project.run(&["flow", "resume", "r1"]).fails(4, &["changed since it was done: one", "--accept-changes"]);
+    assert!(project.ok(&["flow", "why", "r1", "one"]).starts_with("one: changed: command differs"));
+    project.ok(&["flow", "resume", "r1", "--accept-changes"]);
+    assert_eq!(log(&project), "one two uno two three");
+    project.ok(&["flow", "rerun", "r1", "three"]);
+    project.ok(&["flow", "rerun", "r1", "one", "--only"]);
+    assert_eq!(log(&project), "one two uno two three three uno");
+    project.ok(&["flow", "run", "flow.yaml", "--run-id", "r1", "--resume", "--resume-step", "2"]);
+    assert!(log(&project).ends_with("uno three"), "{}", log(&project));
+}
+
+#[test]
+fn a_fork_shares_the_past() {
+    let project = project(THREE);
+    project.ok(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    let forked = project.ok(&["--quiet", "flow", "fork", "r1", "--from-step", "2", "--run-id", "r2"]);
+    assert_eq!(forked, "r2\n");
+    project.ok(&["flow", "resume", "r2"]);
+    assert_eq!(log(&project), "one two three three");
+    assert_eq!(project.ok(&["verify", "--quiet"]), "");
+}
+
+#[test]
+fn a_question_waits_with_its_own_exit_code() {
+    let flow = r#"
+name: asking
+steps:
+  - {id: draft, run: 'echo draft >> log'}
+  - id: approve
+    ask: {kind: approve, message: Publish?}
+  - {id: publish, run: 'echo publish >> log'}
+"#;
+    let project = project(flow);
+    let ran = project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    assert_eq!(ran.code, 6, "{ran:?}");
+    assert!(ran.out.contains("stagepost gate answer r1.approve TEXT"), "{}", ran.out);
+    project.ok(&["gate", "answer", "r1.approve", "approve"]);
+    project.ok(&["flow", "resume", "@"]);
+    assert_eq!(log(&project), "draft publish");
+    project.run(&["flow", "run", "flow.yaml", "--run-id", "r2"]);
+    project.run(&["gate", "answer", "r2.approve", "no, reject"]);
+    assert_eq!(project.run(&["flow", "resume", "r2"]).code, 7);
+}
+
+#[test]
+fn damage_is_refused_before_anything_is_done() {
+    let project = project(THREE);
+    project.write("fail", "");
+    project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    let database = project.database();
+    database.execute("UPDATE entries SET body = zeroblob(40) WHERE class = 2 AND seq = 2", []).unwrap();
+    let ran = project.run(&["flow", "resume", "r1"]);
+    ran.fails(
+        5,
+        &["run `r1` is damaged: ", "checkpoint ", "the newest sound checkpoint is r1/1 (step one completed)"],
+    );
+    assert_eq!(log(&project), "one two");
+    project.write("other.yaml", "name: other\nsteps: [{id: a, run: 'true'}]\n");
+    project.ok(&["flow", "run", "other.yaml", "--run-id", "sound"]);
+    let listed = project.run(&["--quiet", "flow", "list"]);
+    assert_eq!((listed.code, listed.out.as_str()), (5, "sound\n"), "{}", listed.err);
+}
+
+#[test]
+fn wrong_input_is_named() {
+    let project = project(THREE);
+    project.run(&["flow", "run", "nothing.yaml"]).fails(3, &["failed to read the flow nothing.yaml"]);
+    project.run(&["flow", "run", "flow.yaml", "--input", "{"]).fails(2, &["--input is not valid JSON"]);
+    project.run(&["flow", "run", "flow.yaml", "--run-id", "a/b"]).fails(2, &["cannot be a run id"]);
+    project.run(&["flow", "run", "flow.yaml", "--jobs", "0"]).fails(2, &["0 is not in 1.."]);
+    project.run(&["flow", "run", "flow.yaml", "--resume"]).fails(3, &["no run of flow `three`"]);
+    project.ok(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]).fails(4, &["run `r1` is there already"]);
+    project.run(&["flow", "show", "zzz"]).fails(3, &["no flow run is called `zzz`"]);
+    project
+        .run(&["flow", "rerun", "r1", "nine"])
+        .fails(3, &["no step `nine`", "its steps are one, two, three"]);
+    project.run(&["flow", "resume", "r1", "--step", "7"]).fails(3, &["no step `7`"]);
+    let plan: Value = project.json(&["flow", "run", "flow.yaml", "--dry-run"]);
+    assert_eq!(plan["steps"].as_array().unwrap().len(), 3);
+    assert_eq!(log(&project), "one two three", "none of these ran anything");
+}
