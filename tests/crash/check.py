@@ -152,6 +152,7 @@ class Check:
         """What is listed comes back byte by byte, and plain git finds nothing missing."""
         if self.place.has_git:
             self.place.git("fsck", "--no-dangling", "--no-progress", "--connectivity-only")
+            self.reachable(listed)
         known = {**self.expect["trees"], **self.expect["after_trees"]}
         candidates = [one for one in listed if (one.get("snapshot") or {}).get("tree") in known and one["kind"]["type"] != "safety"]
         chosen = {one["id"]: one for one in candidates[:1] + candidates[-1:]}
@@ -165,6 +166,15 @@ class Check:
             if found != known[one["snapshot"]["tree"]]:
                 raise Bad(f"{one['run']}/{one['seq']} comes back as something else: {found}")
             shutil.rmtree(copy)
+
+    def reachable(self, listed):
+        """A ref keeps every snapshot, or git would throw it away one day."""
+        refs = self.place.git("for-each-ref", "--format=%(refname:strip=3) %(objectname)", "refs/stagepost").splitlines()
+        held = dict(line.rsplit(" ", 1) for line in refs)
+        for one in listed:
+            snapshot = one.get("snapshot")
+            if snapshot and held.get(one["id"]) != snapshot["commit"]:
+                raise Bad(f"no ref keeps {one['run']}/{one['seq']}")
 
     def beside(self):
         """Another command ran in a gap of this one: both did all of their work or none, and nobody heard of a lock."""

@@ -85,7 +85,8 @@ class Place:
         return self.told("log", "--all", "-n", "0")["checkpoints"]
 
     def left_locks(self, own=False):
-        """Locks in the repository that would stop the user's own git; with `own`, also those that only look like it."""
+        """Locks in the repository that would stop the user's own git; with `own`, also those that only look like it. Locks
+        of our own refs stop nobody, and the next save removes them."""
         found = []
         for folder, folders, names in os.walk(os.path.join(self.root, ".git")):
             folders[:] = [name for name in folders if name not in ("stagepost", "objects")]
