@@ -102,12 +102,13 @@ class Making:
 CASES = {}
 
 
-def case(name, *, short=True, codes=(), atomic=False, git_acts=False, prunes=False, acknowledges=True, again=None, power=True):
+def case(name, *, short=True, codes=(), atomic=False, git_acts=False, prunes=False, acknowledges=True, again=None, power=True,
+         steps=False):
     """Enters a case into the table. The function returns the command, or the command and the one to try once more."""
     def enter(make):
         CASES[name] = {"make": make, "short": short, "power": power, "expect": {
             "codes": [str(code) for code in codes], "atomic": atomic, "git_acts": git_acts, "prunes": prunes,
-            "acknowledges": acknowledges, "again": again, "finally": []}}
+            "acknowledges": acknowledges, "steps": steps, "again": again, "beside": "", "finally": []}}
         return make
     return enter
 
@@ -390,6 +391,75 @@ def export(making):
     return "export --format maestro --to ../out"
 
 
+FLOW = """name: three
+steps:
+  - {id: one, run: printf one > one.txt, outputs: [one.txt]}
+  - {id: two, run: printf two > two.txt}
+  - {id: three, run: cat one.txt two.txt > three.txt}
+"""
+
+
+def with_flow(making):
+    making.first()
+    making.stagepost("init")
+    making.write("flow.yaml", FLOW)
+
+
+@case("flow-run", steps=True, acknowledges=False, again=dict(
+    SAME, command="flow resume -q r1 || $S flow run -q flow.yaml --run-id r1 || $S flow show r1 --json | grep -q complete"))
+def flow_run(making):
+    with_flow(making)
+    return "flow run -q flow.yaml --run-id r1"
+
+
+@case("flow-resume", steps=True, acknowledges=False, again=dict(
+    SAME, command="flow resume -q r1 || $S flow show r1 --json | grep -q complete"))
+def flow_resume(making):
+    with_flow(making)
+    making.write("flow.yaml", FLOW.replace("cat one.txt two.txt", "cat one.txt two.txt missing.txt"))
+    making.stagepost("flow", "run", "-q", "flow.yaml", "--run-id", "r1", codes=(1,))
+    making.write("missing.txt", "now it is there\n")
+    return "flow resume -q r1"
+
+
+@case("flow-cleanup", atomic=True, prunes=True, acknowledges=False, again=SAME)
+def flow_cleanup(making):
+    flow_resume(making)
+    return "flow cleanup -q --max-age-days 0 --report ../report.md"
+
+
+def with_plan(making):
+    making.first()
+    making.stagepost("init")
+    making.write("plan.json", '{"plan": {"sections": [1, 2]}}')
+    making.write("final.json", '{"plan": {"sections": [1, 2]}, "status": "SUCCESS"}')
+    run = making.stagepost("plan", "start", "--project", "song", "--output-dir", "artifacts/song", "-q").strip()
+    making.stagepost("plan", "record", "--run", run, "--iteration", "1", "--type", "raw", "plan.json")
+    return run
+
+
+@case("plan-record", atomic=True, acknowledges=False, again=SAME)
+def plan_record(making):
+    return f"plan record -q --run {with_plan(making)} --iteration 2 --type raw plan.json"
+
+
+@case("plan-finish", atomic=True, acknowledges=False, again=dict(SAME, codes=[0, 4]))
+def plan_finish(making):
+    return f"plan finish -q --run {with_plan(making)} --status SUCCESS final.json"
+
+
+@case("plan-run", steps=True, acknowledges=False, again=dict(
+    SAME, command='plan run -q job.json $(r=$("$S" plan list -q); test -n "$r" && echo --resume $r)'))
+def plan_run(making):
+    making.first()
+    making.stagepost("init")
+    job = {"project_name": "song", "output_dir": "artifacts/song", "max_iterations": 4,
+           "planner": """sed 's/.*"iteration": *\\([0-9]*\\).*/{"sections": [\\1]}/'""",
+           "judge": """if grep -q '"iteration": *2'; then echo '{"score": 9}'; else echo '{"score": 4, "feedback": "more"}'; fi"""}
+    making.write("job.json", json.dumps(job))
+    return "plan run -q job.json"
+
+
 @case("golden", atomic=True, again=MORE, prunes=True)
 def golden(making):
     """A store as the first published format wrote it: opening it migrates it where there is a newer format."""
@@ -401,6 +471,18 @@ def golden(making):
     return "save -q -m saved"
 
 
+# What runs in every gap of a case, with little patience: whoever is held up says so and goes.
+HASTY = '"$STAGEPOST_BIN" --busy-timeout 300ms'
+BESIDE = {
+    "save": ["save -q -m beside", "gc -q", "restore -q --yes @", "session create --session-id s9 --phase plan --description beside"],
+    "restore-hard": ["save -q -m beside", "gc -q", "restore -q --yes @"],
+    "gate-answer": ["gate answer g1 no", "save -q -m beside"],
+    "gc": ["save -q -m beside", "gc -q --keep 1"],
+    "session-create": ["save -q -m beside", "session create --session-id s1 --phase plan --description beside"],
+    "task-save": ["task save --task 7 --stage start -m beside"],
+}
+
+
 def make(name, folder):
     """Makes the folder of a case and learns what its command does. Returns the command for killsweep."""
     entry = CASES[name]
@@ -409,7 +491,9 @@ def make(name, folder):
     command = f'cd project && "$STAGEPOST_BIN" {entry["make"](making)}'
     expect = dict(entry["expect"], case=name, before=seen(making.place), trees=making.trees)
     if expect["again"]:
-        expect["again"] = dict(expect["again"], command=command)
+        other = expect["again"].get("command")
+        other = other and f'cd project && S="$STAGEPOST_BIN"; "$S" {other}'
+        expect["again"] = dict(expect["again"], command=other or command)
     copy = os.path.join(folder, "learned")
     subprocess.run(["cp", "-a", state, copy], check=True)
     done = subprocess.run(["/bin/sh", "-c", command], cwd=copy, capture_output=True, text=True, stdin=subprocess.DEVNULL)

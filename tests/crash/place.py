@@ -10,7 +10,7 @@ import subprocess
 import time
 
 # Derived from the store, with ids and times of their own; they are looked at separately.
-VIEWS = (".flow/maestro", ".checkpoint-metadata.", ".agent-progress.", "agent-progress.txt")
+VIEWS = (".flow/maestro", ".claude", "artifacts", ".checkpoint-metadata.", ".agent-progress.", "agent-progress.txt")
 
 
 class Bad(Exception):
@@ -99,7 +99,9 @@ def record(checkpoint):
     tree = (checkpoint.get("snapshot") or {}).get("tree", "")
     # A safety checkpoint is about an id.
     text = "" if kind == "safety" else checkpoint.get("description", "")
-    return [checkpoint["run"], checkpoint["seq"], kind, text, tree]
+    # A run of plans gets a name of its own each time.
+    run = "plan" if kind == "iteration" else checkpoint["run"]
+    return [run, checkpoint["seq"], kind, text, tree]
 
 
 def timed(function):

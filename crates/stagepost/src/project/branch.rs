@@ -62,6 +62,12 @@ pub enum BranchError {
         /// What git said.
         message: String,
     },
+    /// A tag could not be made durable.
+    #[error("failed to sync the tags")]
+    Sync {
+        /// Why.
+        source: io::Error,
+    },
     /// git could not be started.
     #[error("failed to start git to {doing}")]
     Start {
@@ -178,12 +184,25 @@ impl UserGit<'_> {
         replace: bool,
     ) -> Result<(), BranchError> {
         let doing = "tag the checkpoint";
-        // Not synced: the record says where a tag belongs, and what it names is kept by a ref of our own.
-        let mut args = vec!["tag", "--annotate", "--file=-"];
+        let mut args = vec![DURABLE[0], DURABLE[1], "tag", "--annotate", "--file=-"];
         args.extend(replace.then_some("--force"));
         args.extend([name, commit.as_str()]);
         let answer = self.run(doing, self.command(&args), message.as_bytes())?;
-        if answer.status.success() { Ok(()) } else { Err(self.explain(doing, &answer)) }
+        if !answer.status.success() {
+            return Err(self.explain(doing, &answer));
+        }
+        self.sync_tags().map_err(|source| BranchError::Sync { source })
+    }
+
+    /// git syncs files but not the folders that name them.
+    fn sync_tags(&self) -> io::Result<()> {
+        let Some(git) = &self.project.place.git else { return Ok(()) };
+        match fs::File::open(git.common_dir.join("refs").join("tags")) {
+            Ok(folder) => folder.sync_all(),
+            // Other kinds of repositories keep refs elsewhere, and git syncs that.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes tags; those that are not there are deleted already.

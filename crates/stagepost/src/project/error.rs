@@ -104,8 +104,8 @@ pub enum Error {
     /// The refs of snapshots could not be read.
     #[error("failed to list the files that are kept")]
     Refs(#[from] snapshot::RefError),
-    /// Another restore went on.
-    #[error("another restore of this project is going on")]
+    /// Another process moves files, HEAD or tags, or writes views.
+    #[error("another process is at work on this project")]
     Lock(#[from] crate::lock::LockError),
     /// git could not act as the user.
     #[error(transparent)]

@@ -268,12 +268,17 @@ fn column(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> 
 
 /// Names what was attempted in an error of the database.
 fn db(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
-    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
+    use rusqlite::ErrorCode::{
+        DatabaseBusy, DatabaseCorrupt, DatabaseLocked, FileLockingProtocolFailed, NotADatabase,
+    };
     move |source| match source.sqlite_error_code() {
         Some(DatabaseCorrupt | NotADatabase) => {
             Error::Damaged { what: format!("the database could not {doing}: {source}") }
         }
-        Some(DatabaseBusy | DatabaseLocked) => Error::Busy { waited: Duration::ZERO },
+        // The last: another process was at the index of the log for as long as SQLite waits for that.
+        Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => {
+            Error::Busy { waited: Duration::ZERO }
+        }
         _ if matches!(
             source,
             rusqlite::Error::InvalidColumnType(..) | rusqlite::Error::FromSqlConversionFailure(..)
