@@ -42,7 +42,7 @@ impl Begun {
         match word {
             "start" => {
                 let (attempt, step) = rest.split_once('\t')?;
-                let attempt = attempt.parse().ok()?;
+                let attempt: u32 = attempt.parse().ok()?;
                 let newest = self.attempts.entry(step.to_owned()).or_default();
                 *newest = attempt.max(*newest);
             }
