@@ -58,6 +58,10 @@ impl Runner<'_, '_> {
 /// Completes a question with what other steps left.
 fn prompt(ask: &Ask, document: &Value) -> Result<Prompt, String> {
     let mut prompt = ask.prompt.clone();
+    // Whoever writes only a message that asks has written the question.
+    if prompt.question.is_empty() && prompt.message.trim_end().ends_with('?') {
+        prompt.question = std::mem::take(&mut prompt.message);
+    }
     let find = |what: &str, source: &Option<Source>| match source {
         None => Ok(None),
         Some(source) => source

@@ -42,8 +42,9 @@ impl Begun {
         match word {
             "start" => {
                 let (attempt, step) = rest.split_once('\t')?;
+                let attempt: u32 = attempt.parse().ok()?;
                 let newest = self.attempts.entry(step.to_owned()).or_default();
-                *newest = (*newest).max(attempt.parse().ok()?);
+                *newest = attempt.max(*newest);
             }
             "process" => {
                 let mut parts = rest.splitn(4, '\t');

@@ -155,7 +155,10 @@ fn steps_in_steps_and_steps_side_by_side() {
     let work = || -> Result<u32, Error> {
         let run = Run::open(&project, &id, Options::default())?;
         let outer = run.nested("outer", |inner| -> Result<u32, Error> {
-            let one: u32 = inner.step("one", || ok(count.fetch_add(1, Ordering::Relaxed).min(0) + 1))?;
+            let one: u32 = inner.step("one", || {
+                count.fetch_add(1, Ordering::Relaxed);
+                ok(1)
+            })?;
             let two: u32 = inner.within("deep").step("two", || ok(2))?;
             Ok(one + two)
         })?;
