@@ -52,6 +52,15 @@ const NOTES: &str = "Ship on Tuesday, never on a Friday.";
 
 const CART: &str = "fn total(prices: &[u32]) -> u32 {\n    prices.iter().sum()\n}\n";
 
+const RELEASE: &str = "\
+name: release
+steps:
+  - id: collect
+    run: echo collected
+  - id: publish
+    run: test -f approved || { echo nobody approved; exit 1; }; echo published
+";
+
 fn story(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.say("An agent works in a repository. Files and state are saved at every step.")?;
     stage.write("src/cart.rs", CART)?;
@@ -78,12 +87,24 @@ fn story(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.run("redo")?.succeeds(&["restored"])?;
     stage.holds("src/cart.rs", Some(CART))?;
 
+    stage.say(
+        "A pipeline breaks at its second step. It goes on there, and what was done is not done again.",
+    )?;
+    stage.write("release.yaml", RELEASE)?;
+    stage.run("flow run release.yaml --run-id release")?.fails(1, &["collected", "nobody approved"])?;
+    stage.write("approved", "by Ada\n")?;
+    stage.run("flow resume release")?.succeeds(&["published", "completed"])?;
+
+    stage.say("A question waits for a person, whoever asked may be gone. A condition is no consent.")?;
+    stage.run("gate ask --id ship 'Ship the cart on Tuesday?'")?.fails(6, &["waiting"])?;
+    stage.run("gate answer ship 'yes, but on Wednesday'")?.succeeds(&["refine"])?;
+
     stage.say("A disk goes bad: one bit of the store changes. Nothing that was saved is taken on trust.")?;
     stage.flip_a_bit()?;
     stage.run("verify")?.fails(5, &["damaged", "artifact notes"])?;
 
     stage.say("The damage has a name, and everything else can still be read.")?;
-    stage.run("show @ --artifact notes")?.fails(5, &["damaged"])?;
+    stage.run("show adhoc --artifact notes")?.fails(5, &["damaged"])?;
     stage.run("show last-good --artifact state")?.succeeds(&[r#"{"step": 1, "done": ["plan"]}"#])?;
 
     stage.say("The bit is put back, as from a backup, and the seals agree again.")?;
