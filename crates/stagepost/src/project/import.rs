@@ -191,6 +191,16 @@ impl Project {
         Ok(new.len())
     }
 
+    /// The snapshot of a checkpoint whose import was cut off before its record. Such ids come from elsewhere, so the next
+    /// import meets it again.
+    fn left_by_an_import(&self, id: &CheckpointId) -> Result<Option<ObjectId>, Error> {
+        if self.store.checkpoint(id)?.is_some() {
+            return Ok(None);
+        }
+        let snapshots = self.snapshots()?;
+        Ok(snapshots.user_ref(&snapshots.ref_name(id))?)
+    }
+
     fn take(
         &self,
         item: &ImportItem,
@@ -211,7 +221,8 @@ impl Project {
         if let Some(commit) =
             found.mark.commit.clone().filter(|_| self.snapshots().is_ok_and(|s| s.shares_objects()))
         {
-            let adopt = Adopt { head: commit, branch: None, tree: None, total: None, replaces: None };
+            let replaces = self.left_by_an_import(&id)?;
+            let adopt = Adopt { head: commit, branch: None, tree: None, total: None, replaces };
             let options = self.capture_options(&Files::default(), &item.description, found.at);
             content.snapshot = Some(self.snapshots()?.adopt(&id, &adopt, &options)?);
         }

@@ -54,6 +54,16 @@ fn import(project: &Project, home: &TempProject) -> usize {
 }
 
 #[test]
+fn an_import_that_was_cut_off_before_its_record_is_no_obstacle_to_the_next() {
+    let home = repository();
+    left_by_maestro(&home);
+    home.run_git(&["update-ref", &format!("refs/stagepost/main/{ONE}"), "HEAD"]);
+    let project = home.open();
+    assert_eq!(import(&project, &home), 3);
+    assert_eq!(import(&project, &home), 0);
+}
+
+#[test]
 fn broken_sessions_come_in_flagged_and_can_be_rolled_back_to() {
     let home = repository();
     left_by_maestro(&home);
