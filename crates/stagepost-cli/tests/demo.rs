@@ -45,7 +45,12 @@ fn the_demo_can_be_kept_and_counted() {
     let body: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert!(body["commands"].as_u64().unwrap() > 5, "{body}");
     let kept = body["kept"].as_str().unwrap();
-    assert_eq!(project.ok(&["-C", kept, "--quiet", "log", "--run", "adhoc"]).lines().count(), 2);
+    let kinds = |run| project.ok(&["-C", kept, "--quiet", "log", "--run", run]).lines().count();
+    assert_eq!(
+        (kinds("adhoc"), kinds("release")),
+        (3, 3),
+        "two saves and an answer; a step, its failure and its success"
+    );
 }
 
 #[test]

@@ -96,7 +96,7 @@ fn story(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.run("flow resume release")?.succeeds(&["published", "completed"])?;
 
     stage.say("A question waits for a person, whoever asked may be gone. A condition is no consent.")?;
-    stage.run("gate ask --id ship 'Ship the cart on Tuesday?'")?.fails(6, &["waiting"])?;
+    stage.run("gate ask --id ship 'Ship the cart on Tuesday?'")?.fails(6, &["gate ship waits"])?;
     stage.run("gate answer ship 'yes, but on Wednesday'")?.succeeds(&["refine"])?;
 
     stage.say("A disk goes bad: one bit of the store changes. Nothing that was saved is taken on trust.")?;
@@ -104,8 +104,8 @@ fn story(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.run("verify")?.fails(5, &["damaged", "artifact notes"])?;
 
     stage.say("The damage has a name, and everything else can still be read.")?;
-    stage.run("show adhoc --artifact notes")?.fails(5, &["damaged"])?;
-    stage.run("show last-good --artifact state")?.succeeds(&[r#"{"step": 1, "done": ["plan"]}"#])?;
+    stage.run("show adhoc/2 --artifact notes")?.fails(5, &["damaged"])?;
+    stage.run("show good --artifact state")?.succeeds(&[r#"{"step": 1, "done": ["plan"]}"#])?;
 
     stage.say("The bit is put back, as from a backup, and the seals agree again.")?;
     stage.flip_a_bit()?;
