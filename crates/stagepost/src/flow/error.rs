@@ -41,6 +41,14 @@ pub enum Error {
         /// What it is.
         kind: RunKind,
     },
+    /// The run follows a flow file, and a program would drive it.
+    #[error("run `{run}` follows the flow file of `{flow}`, so no program can do steps in it")]
+    FromFile {
+        /// The run.
+        run: RunId,
+        /// What the flow is called.
+        flow: String,
+    },
     /// Another process drives the run.
     #[error("run `{run}` is being driven by {holder}")]
     Held {

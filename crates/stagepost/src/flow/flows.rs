@@ -10,6 +10,7 @@ use super::attempts::{self, Attempts, Begun};
 use super::definition::{Flow, Invalid};
 use super::happened::{Accepted, Definition, End, Happened};
 use super::hold::{self, Hold};
+use super::kept::{self, KeptStep};
 use super::resume::{self, Resume};
 use super::reuse::Plan;
 use super::runner::{Drive, Outcome, Runner, mark, marked_variable};
@@ -248,7 +249,17 @@ impl<'p> Flows<'p> {
         };
         let who = self.project.context().who.clone();
         let began = Happened::Began { definition: Some(source.definition), input: Some(state.input), who };
-        let mut entries = vec![NewEntry::Run(run.clone()), NewEntry::Event(began.event(new, now))];
+        let mut entries = vec![NewEntry::Run(run.clone())];
+        // Results whose checkpoints are pruned are not in the past that is shared, so the new run keeps them itself.
+        let thinned = |step: &&StepState| step.current().is_some_and(|one| one.thinned);
+        let is_kept = |step: &&StepState| kept.contains(&owner(&step.step).to_owned());
+        let own: Vec<KeptStep> =
+            state.steps.iter().filter(thinned).filter(is_kept).filter_map(KeptStep::of).collect();
+        if !own.is_empty() {
+            let keeper = kept::draft(self.project.new_id(), new, now, &own);
+            entries.push(NewEntry::Checkpoint(keeper));
+        }
+        entries.push(NewEntry::Event(began.event(new, now)));
         // What ran side by side with the last step, and is not part of what is kept.
         let voided =
             Happened::Voided { steps: later, why: format!("forked from `{id}` after step `{from}`") };

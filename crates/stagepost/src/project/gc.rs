@@ -133,6 +133,11 @@ impl Project {
                 let of_step = newest.entry(&checkpoint.run).or_default().entry(step).or_default();
                 of_step.push((checkpoint.seq, checkpoint.id));
             }
+            // A flow keeps results of steps in such a one when their checkpoints are pruned.
+            if checkpoint.content.kind == Kind::State {
+                let of_state = newest.entry(&checkpoint.run).or_default().entry("").or_default();
+                of_state.push((checkpoint.seq, checkpoint.id));
+            }
         }
         let mut needed = HashSet::new();
         for run in self.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow) {

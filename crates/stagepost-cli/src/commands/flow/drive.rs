@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use stagepost::flow::{
-    Again, Decided, Definition, Drive, Error, Flows, Outcome, Resume, RunState, Source, Status, Verdict,
+    Again, Decided, Definition, Drive, Error, Flows, Outcome, Outline, Resume, RunState, Source, Status,
+    Verdict,
 };
 use stagepost::model::RunId;
 use stagepost::project::Project;
@@ -252,11 +253,14 @@ fn run_to_resume(project: &Project, args: &RunArgs, source: &Source) -> Result<R
     if let Some(id) = &args.run_id {
         return Ok(Flows::of(project).resolve(id)?);
     }
-    let states = RunState::all(project)?;
-    let of_this = |state: &&RunState| {
-        state.definition.as_ref().is_some_and(|definition| definition.name == source.definition.name)
-    };
-    let newest = states.iter().rev().find(of_this).map(|state| state.run.id.clone());
+    let mut newest = None;
+    for run in Outline::runs(project)? {
+        let outline = Outline::load(project, run)?;
+        if outline.flow.as_ref() == Some(&source.definition.name) && !outline.deleted {
+            newest = Some(outline.run.id);
+            break;
+        }
+    }
     newest.ok_or_else(|| {
         let name = ui::printable(&source.definition.name).into_owned();
         Failure::new(Code::NotFound, format!("there is no run of flow `{name}` to go on with"))

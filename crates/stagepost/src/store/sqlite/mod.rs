@@ -233,6 +233,10 @@ impl Store for SqliteStore {
         Ok(bytes)
     }
 
+    fn load_all(&self, blobs: &[BlobRef]) -> Result<Vec<Vec<u8>>, Error> {
+        self.load_in_order(blobs)
+    }
+
     fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {
         let ids = ids.to_vec();
         self.submit(Job::new(move |writing| writing.prune(&ids, event).map(|()| Outcome::Done))).map(drop)
