@@ -35,12 +35,36 @@ class Check:
             return self.beside()
         self.exit_code()
         self.git_is_free()
+        self.place.views()
         listed = self.next_command()
         self.is_sound(listed)
         self.is_whole(listed)
         self.restorable(listed)
         self.again()
         self.goes_on()
+        self.views_tell_the_truth()
+
+    def views_tell_the_truth(self):
+        """What the files that others read say is what the store says, once commands went through."""
+        if self.expect["again"] is None:
+            return
+        views, listed = self.place.views(), self.place.log()
+        live = [one for one in listed if one["kind"]["type"] != "safety"]
+        for path, view in views.items():
+            if path.endswith("checkpoints.json") and "/sessions/" in path:
+                shown = {one["checkpoint_id"] for one in view["checkpoints"]}
+                known = {one["id"] for one in live if one["run"] == view["session_id"]}
+                if shown != known:
+                    raise Bad(f"{path} shows {sorted(shown - known)} too much and {sorted(known - shown)} too little")
+            if path == ".checkpoint-metadata.json":
+                shown = sorted(one["commit_hash"] for one in view)
+                tasks = {}
+                for one in reversed([one for one in live if one["kind"]["type"] == "stage"]):
+                    tasks[one["run"], one["kind"]["stage"]] = one["metadata"]["git"]["commit"]
+                if shown != sorted(tasks.values()):
+                    raise Bad(f"{path} shows {shown} instead of {sorted(tasks.values())}")
+            if path.endswith("/run.json") and self.expect["steps"] and view["status"] != "completed":
+                raise Bad(f"{path} shows {view['status']} of a run that is done")
 
     def exit_code(self):
         """An error has a name and an exit code; nothing panics."""
@@ -59,6 +83,10 @@ class Check:
 
     def git_is_free(self):
         left = self.place.left_locks()
+        note = os.environ.get("CRASH_LOCKS")
+        if left and note:
+            with open(note, "a") as file:
+                file.write(" ".join(left) + "\n")
         if left and not self.expect["git_acts"]:
             raise Bad(f"left in the way of the user's git: {left}")
 
