@@ -45,7 +45,7 @@ fn is_set_phrase(units: &[Unit<'_>], hit: &Hit) -> bool {
 fn is_by_chance(answer: &Answer<'_, '_>, hits: &[Option<Hit>], hit: &Hit) -> bool {
     let named = |at: usize| hits.iter().flatten().any(|hit| (hit.tokens.0..=hit.tokens.1).contains(&at));
     let foreign = |unit: &&Unit<'_>| {
-        let known = unit.classes != Classes::default() || answer.tokens[unit.first].is_known();
+        let known = !unit.classes.is_blank() || answer.tokens[unit.first].is_known();
         !known && !named(unit.first) && !answer.echo.contains(unit.text)
     };
     let counted = |unit: &&Unit<'_>| unit.is(Classes::NUM.or(Classes::ORDINAL)) && !named(unit.first);

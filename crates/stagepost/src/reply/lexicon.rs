@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
+use super::echo::stem;
 use super::normalise::Folded;
 use super::question::Language;
 
@@ -64,12 +65,27 @@ classes! {
     36 SORRY "sorry": "In a notice: something did not work."
     37 OFFER "offer": "In a question: offers to do something."
     38 NAME "name": "Addresses someone; decides nothing where it only does that."
+    39 BOOST "boost": "Only strengthens; a phrase is the same with it inside."
+    40 THING "thing": "A word for a kind of thing: the object of an act."
+    41 MATTER "matter": "A word for what was proposed; decides nothing where it is praised or pointed at."
+    42 TIME "time": "Names a day or a part of it."
+    43 PLAIN "plain": "In a question: names no thing."
+    44 DEED "deed": "An act named as a thing, such as `booking`."
+    45 FAULT "fault": "Something to object to; having none agrees."
 }
 
 impl Classes {
     pub(super) const APPROVAL: Classes = Classes(0b111);
     /// What only tells something about a question; in an answer such a phrase is just its words.
     pub(super) const ASKING: Classes = Classes::CLOSING.or(Classes::SORRY).or(Classes::OFFER);
+
+    /// What is only told about a word; by itself it still does nothing in an answer.
+    const MARKS: Classes = Classes::BOOST
+        .or(Classes::THING)
+        .or(Classes::TIME)
+        .or(Classes::PLAIN)
+        .or(Classes::DEED)
+        .or(Classes::FAULT);
 
     pub(super) const fn or(self, other: Classes) -> Classes {
         Classes(self.0 | other.0)
@@ -81,6 +97,11 @@ impl Classes {
 
     pub(super) const fn any(self, other: Classes) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Whether nothing is known about what it does in an answer.
+    pub(super) const fn is_blank(self) -> bool {
+        self.without(Classes::MARKS).0 == 0
     }
 
     /// Names the first class of `among` that is in this set.
@@ -101,6 +122,8 @@ pub(super) struct Phrase {
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) word: &'static str,
+    /// The word without its commonest endings.
+    pub(super) stem: &'static str,
     /// The word's number: phrases compare numbers, not letters.
     pub(super) number: u32,
     pub(super) classes: Classes,
@@ -109,7 +132,7 @@ pub(super) struct Entry {
     phrases: Vec<Phrase>,
     pub(super) short: Vec<&'static str>,
     /// Bits of the `same` lines this word stands in.
-    pub(super) same: u32,
+    pub(super) same: u64,
     /// Whether a phrase that begins with it tells what kind of question it is.
     pub(super) tells: bool,
 }
@@ -123,7 +146,7 @@ impl Entry {
 
     /// Whether the word means something by itself, not only within phrases.
     pub(super) fn is_known(&self) -> bool {
-        self.classes != Classes::default() || self.same != 0
+        !self.classes.is_blank() || self.same != 0
     }
 }
 
@@ -158,6 +181,10 @@ impl Hasher for WordHasher {
 
 /// A map keyed by words.
 pub(super) type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
+
+/// Short forms that are the same word in a phrase.
+const FULL: [(&str, &str); 6] =
+    [("'s", "is"), ("'re", "are"), ("'m", "am"), ("'ll", "will"), ("'d", "would"), ("'ve", "have")];
 
 /// The words of one language.
 #[derive(Debug, Default)]
@@ -213,6 +240,7 @@ impl Lexicon {
             };
             lexicon.add_line(class.trim(), items.trim());
         }
+        FULL.iter().for_each(|(short, full)| lexicon.share_phrases(short, full));
         lexicon.entries.values_mut().for_each(|entry| {
             entry.phrases.sort_by_key(|phrase| (phrase.rest[0], std::cmp::Reverse(phrase.rest.len())));
             entry.tells = entry.phrases.iter().any(|phrase| phrase.classes.any(Classes::ASKING));
@@ -224,6 +252,23 @@ impl Lexicon {
         lexicon.approvals = lexicon.entries.values().filter(long).map(|entry| entry.word).collect();
         lexicon.approvals.sort_unstable();
         lexicon
+    }
+
+    /// Lets a short form begin the phrases of its full form, and the other way round.
+    fn share_phrases(&mut self, short: &str, full: &str) {
+        let known = |lexicon: &Self, word: &str| lexicon.entries.contains_key(word);
+        if !known(self, short) || !known(self, full) {
+            return;
+        }
+        for (from, to) in [(short, full), (full, short)] {
+            let missing: Vec<Phrase> = self.entries[from]
+                .phrases
+                .iter()
+                .filter(|phrase| self.entries[to].phrases.iter().all(|known| known.rest != phrase.rest))
+                .map(|phrase| Phrase { rest: phrase.rest.clone(), classes: phrase.classes })
+                .collect();
+            self.entry(to).phrases.extend(missing);
+        }
     }
 
     fn add_line(&mut self, class: &str, items: &'static str) {
@@ -281,8 +326,11 @@ impl Lexicon {
         if !self.entries.contains_key(word) {
             // Built once per language and kept for the life of the program: leaking is the plain way to `'static`.
             let word: &'static str = Box::leak(word.to_owned().into_boxed_str());
-            let number = self.entries.len() as u32;
-            self.entries.insert(word, Entry { word, number, ..Entry::default() });
+            let number = match FULL.iter().find(|(short, _)| *short == word) {
+                Some((_, full)) => self.entry(full).number,
+                None => self.entries.len() as u32,
+            };
+            self.entries.insert(word, Entry { word, stem: stem(word), number, ..Entry::default() });
         }
         self.entries.get_mut(word).expect("inserted above if it was missing")
     }

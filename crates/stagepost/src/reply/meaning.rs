@@ -29,6 +29,8 @@ pub(super) enum Meaning {
     Question,
     /// Agrees, and says something else that nothing accounts for.
     Qualified,
+    /// A bare no where a no can mean either.
+    Either,
     /// Is not sure or has no preference.
     Hedge,
     /// Says nothing: a greeting, thanks, a sound.
@@ -74,6 +76,9 @@ impl<'a> Answer<'a, '_> {
             return (Meaning::Cancel, word);
         }
         let more = self.said(Classes::MORE.or(Classes::TELL));
+        if let Some(word) = self.bare_no().filter(|_| self.echo.negative) {
+            return (Meaning::Either, word);
+        }
         if let Some(word) = self.refusal() {
             let more = more.filter(|_| self.asks_for_more());
             return match (more, change) {
@@ -102,7 +107,7 @@ impl<'a> Answer<'a, '_> {
     }
 
     fn neither(&self) -> (Meaning, &'a str) {
-        let known = Classes::FILL.or(Classes::GREET).or(Classes::WHO).or(Classes::AUX).or(Classes::CLOSE);
+        let known = Classes::FILL.or(Classes::MATTER).or(Classes::GREET).or(Classes::WHO).or(Classes::AUX).or(Classes::CLOSE);
         if let Some(word) = self.said(Classes::APPROVAL) {
             (Meaning::Qualified, word)
         } else if let Some(word) = self.said(Classes::HEDGE.or(Classes::COND)) {
@@ -117,6 +122,12 @@ impl<'a> Answer<'a, '_> {
     /// The first unit of these classes that no negator reaches.
     fn said(&self, classes: Classes) -> Option<&'a str> {
         self.units.iter().find(|unit| unit.says(classes)).map(|unit| unit.text)
+    }
+
+    /// A no with nothing that says what it refuses.
+    fn bare_no(&self) -> Option<&'a str> {
+        let bare = |unit: &Unit<'_>| unit.len == 1 && unit.is(Classes::NO.or(Classes::FILL).or(Classes::NAME));
+        self.said(Classes::NO).filter(|_| self.units.iter().all(bare))
     }
 
     /// The word a refusal rests on.
@@ -141,7 +152,7 @@ impl<'a> Answer<'a, '_> {
     /// The change that is asked for: where its words begin, and the word that shows it.
     fn change(&self) -> Option<(usize, &'a str)> {
         let shows = Classes::CHANGE.or(Classes::NUM).or(Classes::ORDINAL);
-        let makes = |unit: &Unit<'_>| unit.text == "make" && unit.len > 1 && unit.is(Classes::WANT);
+        let makes = |unit: &Unit<'_>| unit.text == "make" && unit.len > 1 && unit.says(Classes::WANT);
         let turned = |unit: &Unit<'_>| {
             makes(unit) || matches!(unit.text, "instead" | "actually" | "rather" | "prefer")
         };
@@ -169,16 +180,16 @@ impl<'a> Answer<'a, '_> {
         self.said(Classes::NO.or(Classes::BAD))?;
         let at = self.units.iter().position(|unit| unit.says(Classes::WANT.or(Classes::VERB)))?;
         let new = |unit: &Unit<'_>| {
-            unit.classes == Classes::default() && !self.echo.repeats(&self.tokens[unit.first])
+            unit.classes.is_blank() && !self.echo.repeats(&self.tokens[unit.first])
         };
         let past = self.units[..at].iter().any(|unit| matches!(unit.text, "was" | "were" | "did" | "just"));
-        let later = self.said(Classes::LATER).is_some();
+        let later = self.said(Classes::LATER).is_some() || self.tokens.iter().any(|token| ponders(token.text));
         (!past && !later && self.units[at..].iter().any(new)).then(|| &self.units[at])
     }
 
     fn has_content(&self) -> bool {
         let content = |unit: &Unit<'_>| {
-            unit.classes == Classes::default() || unit.is(Classes::CHANGE.or(Classes::VERB))
+            unit.classes.is_blank() || unit.is(Classes::CHANGE.or(Classes::VERB))
         };
         self.units.iter().any(content)
     }
@@ -189,6 +200,11 @@ impl<'a> Answer<'a, '_> {
         let sound = |unit: &Unit<'_>| unit.is(leading) || is_interjection(unit.text) || is_turn(unit.text);
         self.units.iter().find(|unit| !sound(unit)).map_or(0, |unit| unit.first)
     }
+}
+
+/// "No, I need to ask my wife": what one has to find out first is no wish.
+fn ponders(word: &str) -> bool {
+    matches!(word, "ask" | "think" | "sure" | "discuss" | "consult" | "decide" | "consider" | "talk" | "rethink" | "browse" | "compare")
 }
 
 /// Words that only announce a change; "except" and "only" belong to it.

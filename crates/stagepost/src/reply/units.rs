@@ -1,6 +1,7 @@
 //! Words joined into units: the longest phrases the language knows, with what they do and what negates them.
 
-use super::lexicon::{Classes, Entry, Lexicon};
+use super::echo::stem;
+use super::lexicon::{Classes, Entry, Lexicon, Phrase};
 use super::normalise::{Folded, Gap};
 
 /// One word of a reply, contractions spelled out.
@@ -8,7 +9,13 @@ use super::normalise::{Folded, Gap};
 pub(super) struct Token<'a> {
     /// The word as the lexicon spells it, or as it was typed.
     pub(super) text: &'a str,
+    /// The word without its commonest endings.
+    pub(super) stem: &'a str,
     pub(super) entry: Option<&'static Entry>,
+    /// Whether it began with a capital letter.
+    pub(super) capital: bool,
+    /// Whether the next word belongs to the same name.
+    pub(super) joined: bool,
     /// Where it begins in the original text.
     pub(super) source: usize,
     pub(super) after: Gap,
@@ -18,6 +25,16 @@ impl Token<'_> {
     /// Whether the language knows what the word does by itself.
     pub(super) fn is_known(&self) -> bool {
         self.entry.is_some_and(Entry::is_known)
+    }
+
+    /// What the word can do by itself.
+    pub(super) fn classes(&self) -> Classes {
+        self.entry.map_or(Classes::default(), |entry| entry.classes)
+    }
+
+    /// Bits of the words for the same.
+    pub(super) fn same(&self) -> u64 {
+        self.entry.map_or(0, |entry| entry.same)
     }
 }
 
@@ -53,8 +70,8 @@ pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<T
         let (word, source) = (folded.word(span), span.source as usize);
         let entry = lexicon.get(word);
         let token = |text: &'a str, entry: Option<&'static Entry>, after| {
-            let text = entry.map_or(text, |entry| entry.word);
-            Token { text, entry, source, after }
+            let (text, stem) = entry.map_or_else(|| (text, stem(text)), |entry| (entry.word, entry.stem));
+            Token { text, stem, entry, source, after, capital: span.capital, joined: span.joined }
         };
         let at = if entry.is_none() { word.bytes().position(|byte| byte == b'\'') } else { None };
         let parts = match (entry, at) {
@@ -83,8 +100,36 @@ pub(super) fn units<'a>(tokens: &[Token<'a>]) -> Vec<Unit<'a>> {
         units.push(unit);
     }
     settle(&mut units, tokens);
+    join_faultless(&mut units, tokens);
     negate(&mut units);
     units
+}
+
+/// "I don't have any objections", "nothing wrong", "no issues": a negator and a fault it reaches are one agreement.
+fn join_faultless(units: &mut Vec<Unit<'_>>, tokens: &[Token<'_>]) {
+    let is_fault = |unit: &Unit<'_>| tokens[unit.first].classes().any(Classes::FAULT) && unit.len == 1;
+    let negates = |unit: &Unit<'_>| matches!(unit.text, "no" | "not" | "nothing" | "without") && unit.len == 1;
+    let leads = |unit: &Unit<'_>| {
+        matches!(unit.text, "have" | "see" | "find" | "got" | "any" | "a" | "the" | "single" | "is" | "'s" | "really") && unit.len == 1
+    };
+    let Some(fault) = units.iter().position(is_fault) else { return };
+    let joined = |unit: &Unit<'_>| unit.after == Gap::None;
+    let Some(from) = units[..fault].iter().rposition(|unit| !(leads(unit) && joined(unit))) else { return };
+    // "No wrong" and "no mistake" may be "no: wrong" with the stop left out.
+    let (negator, word) = (units[from].text, units[fault].text);
+    let exclaimed = match word {
+        "wrong" | "missing" | "bad" | "incorrect" | "amiss" => negator != "nothing",
+        "mistake" | "error" | "fault" | "flaw" => negator == "no",
+        _ => false,
+    };
+    if exclaimed || !negates(&units[from]) || !joined(&units[from]) || from.checked_sub(1).is_some_and(|at| units[at].is(Classes::NOT)) {
+        return;
+    }
+    let last = units[fault];
+    let first = &mut units[from];
+    (first.len, first.after) = (last.first + last.len - first.first, last.after);
+    first.classes = Classes::YES.or(Classes::FAULT);
+    units.drain(from + 1..=fault);
 }
 
 fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
@@ -104,16 +149,70 @@ fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
     // No phrase goes on over a stop.
     let second = tokens.get(at + 1).filter(|_| token.after == Gap::None).and_then(|next| next.entry);
     let (Some(entry), Some(second)) = (token.entry, second) else { return single };
-    for phrase in entry.phrases_with(second.number) {
-        let end = at + 1 + phrase.rest.len();
-        if end <= tokens.len() && holds(&tokens[at..end], &phrase.rest) {
-            let classes = phrase.classes.without(Classes::ASKING);
-            let Some(classes) = settled(classes, tokens, end) else { continue };
-            let after = tokens[end - 1].after;
-            return Unit { len: end - at, classes, value: None, after, ..single };
+    let found = phrase_from(tokens, at, entry, second.number).or_else(|| {
+        // "I'd really like that" is "I'd like that"; but "not entirely wrong" is not "not wrong".
+        let skips = second.classes.any(Classes::BOOST) && !single.is(Classes::NOT);
+        let third = skips.then(|| over_boosts(tokens, at + 1)).flatten()?;
+        phrase_from(tokens, at, entry, tokens[third].entry?.number)
+    });
+    let Some((end, classes)) = found else { return single };
+    Unit { len: end - at, classes, value: None, after: tokens[end - 1].after, ..single }
+}
+
+/// The longest phrase that begins at a word and goes on with another: where it ends and what it does.
+fn phrase_from(
+    tokens: &[Token<'_>],
+    at: usize,
+    entry: &'static Entry,
+    second: u32,
+) -> Option<(usize, Classes)> {
+    entry.phrases_with(second).find_map(|phrase| {
+        let end = end_of(tokens, at, phrase)?;
+        let classes = phrase.classes.without(Classes::ASKING);
+        if classes.any(Classes::APPROVAL.or(Classes::TAIL)) && points_on(tokens, end) {
+            return None;
+        }
+        Some((end, settled(classes, tokens, end)?))
+    })
+}
+
+/// "I love that" agrees; "I love that place" and "I'd love that to be true" speak of something else.
+fn points_on(tokens: &[Token<'_>], end: usize) -> bool {
+    let (last, next) = (&tokens[end - 1], tokens.get(end).filter(|_| tokens[end - 1].after == Gap::None));
+    let thing = |next: &Token<'_>| {
+        let classes = next.classes();
+        classes.any(Classes::THING) || classes.is_blank() && !classes.any(Classes::DEED)
+    };
+    let determines = matches!(last.text, "that" | "this" | "these" | "those");
+    let points = determines || last.text == "it";
+    next.is_some_and(|next| (determines && thing(next)) || (points && next.text == "to"))
+}
+
+/// Where the words after the first end, if they follow with nothing but what strengthens them between.
+fn end_of(tokens: &[Token<'_>], first: usize, phrase: &Phrase) -> Option<usize> {
+    let mut at = first;
+    // "That's exactly it" is more than "that's it".
+    let exact = phrase.classes.any(Classes::CLOSE);
+    for word in &phrase.rest {
+        let is_word = |at: usize| tokens[at].entry.is_some_and(|entry| entry.number == *word);
+        if tokens[at].after != Gap::None || at + 1 >= tokens.len() {
+            return None;
+        }
+        let negates = tokens[at].classes().any(Classes::NOT);
+        at += 1;
+        if !is_word(at) {
+            at = over_boosts(tokens, at).filter(|&after| !negates && !exact && is_word(after))?;
         }
     }
-    single
+    Some(at + 1)
+}
+
+/// The first word after one or more that only strengthen.
+fn over_boosts(tokens: &[Token<'_>], from: usize) -> Option<usize> {
+    let boosts =
+        |token: &&Token<'_>| token.classes().any(Classes::BOOST) && token.after == Gap::None;
+    let count = tokens[from..].iter().take_while(boosts).count();
+    (count > 0 && from + count < tokens.len()).then_some(from + count)
 }
 
 /// A short answer ("I do") agrees where its clause ends, and is no phrase at all where it goes on.
@@ -183,7 +282,7 @@ fn abbreviated(token: &Token<'_>) -> bool {
 
 /// Whether "one" after this unit is a thing ("the coastal one") rather than a number ("option one").
 fn makes_a_thing(before: &Unit<'_>) -> bool {
-    let unknown = before.classes == Classes::default();
+    let unknown = before.classes.is_blank();
     let making = Classes::DET.or(Classes::MORE).or(Classes::ORDINAL).or(Classes::GOOD).or(Classes::CHANGE);
     before.after == Gap::None && !before.is(Classes::OPTION) && (unknown || before.is(making))
 }
@@ -193,7 +292,7 @@ fn is_noun(units: &[Unit<'_>], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).map(|before| &units[before]) else { return false };
     let article = matches!(before.text, "a" | "an" | "the" | "another" | "each" | "every" | "my" | "our");
     let placed = |next: &Unit<'_>| matches!(next.text, "at" | "in" | "on" | "near" | "for" | "is" | "was");
-    let named = before.classes == Classes::default() && (at > 1 || units.get(at + 1).is_some_and(placed));
+    let named = before.classes.is_blank() && (at > 1 || units.get(at + 1).is_some_and(placed));
     before.after == Gap::None && (article || named)
 }
 
