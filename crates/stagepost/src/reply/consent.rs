@@ -53,6 +53,16 @@ pub(super) enum Obstacle<'a> {
     Long,
 }
 
+/// Returns a word that ends a consent whatever was asked.
+pub(super) fn plain_obstacle<'a>(units: &[Unit<'a>], risk: Risk) -> Option<Obstacle<'a>> {
+    let hedges = if risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
+    let asked = Classes::NUM.or(Classes::ORDINAL).or(Classes::STOP).or(Classes::BACK);
+    let never = NEVER.without(asked).or(hedges);
+    let plain = |unit: &&Unit<'_>| unit.is(never) && !unit.is(asked) && unit.text != "actually";
+    let found = units.iter().find(plain)?;
+    Some(Obstacle::Reserve(found.text, found.classes.name_in(never)))
+}
+
 /// Returns the word of approval if every word agrees, else the first obstacle.
 pub(super) fn consent<'a>(
     tokens: &[Token<'a>],
@@ -661,7 +671,10 @@ fn is_truth(word: &str) -> bool {
 ///
 /// Other endings and other letters are not forgiven: "correcto" and "perfekt" are other languages' words.
 fn misspells_approval(word: &str, lexicon: &Lexicon) -> bool {
-    word.len() >= 5 && word.is_ascii() && lexicon.approvals().iter().any(|right| one_slip(word, right))
+    let first = word.as_bytes()[0];
+    let start = lexicon.approvals().partition_point(|right| right.as_bytes()[0] < first);
+    let mut near = lexicon.approvals()[start..].iter().take_while(|right| right.as_bytes()[0] == first);
+    word.len() >= 5 && word.is_ascii() && near.any(|right| one_slip(word, right))
 }
 
 fn one_slip(word: &str, right: &str) -> bool {
@@ -699,7 +712,7 @@ mod tests {
         let lexicon = Lexicon::of(Language::English);
         let echo = Echo::new(&asked, question.is_some(), lexicon);
         let tokens = tokens(&said, lexicon);
-        let obstacle = consent(&tokens, &units(&tokens), &echo, lexicon, Risk::Normal).expect_err(text);
+        let obstacle = consent(&tokens, &units(&tokens, lexicon), &echo, lexicon, Risk::Normal).expect_err(text);
         format!("{obstacle:?}")
     }
 

@@ -1,9 +1,43 @@
 //! What the question said: an answer that only repeats it adds nothing.
 
-use super::lexicon::{Classes, Entry, Lexicon};
+use std::cell::OnceCell;
+
+use super::lexicon::{Classes, Lexicon};
 use super::normalise::{Folded, Gap};
 use super::question::Question;
-use super::units::{Token, holds, is_courtesy, tokens};
+use super::units::{Token, is_courtesy, tokens};
+
+/// A question that is read only when an answer needs it: most refusals are plain without.
+pub(super) struct Asked<'q> {
+    question: &'q Question<'q>,
+    folded: &'q OnceCell<Folded>,
+    lexicon: &'static Lexicon,
+    echo: OnceCell<Echo<'q>>,
+}
+
+impl<'q> Asked<'q> {
+    /// Takes a question in one language; `folded` is shared by all of them.
+    pub(super) fn new(
+        question: &'q Question<'q>,
+        folded: &'q OnceCell<Folded>,
+        lexicon: &'static Lexicon,
+    ) -> Self {
+        Self { question, folded, lexicon, echo: OnceCell::new() }
+    }
+
+    /// Reads what the question said.
+    pub(super) fn echo(&self) -> &Echo<'q> {
+        self.echo.get_or_init(|| {
+            let folded = self.folded.get_or_init(|| Echo::folded(self.question));
+            Echo::new(folded, self.is_known(), self.lexicon)
+        })
+    }
+
+    /// Whether the words that were asked are known. The kinds of a journey ask something even where their text is not.
+    pub(super) fn is_known(&self) -> bool {
+        self.question.text.is_some() || !self.question.kind.own_words().is_empty()
+    }
+}
 
 /// The words of a question, ready to be compared with those of an answer.
 #[derive(Debug, Default)]
@@ -60,26 +94,29 @@ impl<'q> Echo<'q> {
     pub(super) fn new(folded: &'q Folded, asked: bool, lexicon: &'static Lexicon) -> Self {
         let tokens = tokens(folded, lexicon);
         let mut echo = Self { asked, ..Self::default() };
+        let said = tokens.iter().fold(Classes::default(), |said, token| said.or(token.classes()));
         echo.stems.reserve(tokens.len());
         echo.words.reserve(tokens.len());
         for at in 0..tokens.len().min(MOST_WORDS) {
-            echo.add(&tokens, at);
+            echo.add(&tokens, at, lexicon);
         }
         echo.alternatives |= tokens.len() > MOST_WORDS;
         echo.only_points = asked && !echo.names_things;
         echo.several = tokens.iter().filter(|token| token.after == Gap::Question).count() >= 2;
-        echo.closing |= is_bad_news(&tokens);
         let last = last_sentence(&tokens);
-        echo.wants_words = wants_words(&tokens[last..]);
-        for sentence in questions(&tokens, last) {
-            echo.either_or |= is_either_or(sentence);
-            echo.negative |= is_negative(sentence);
+        echo.closing |= is_bad_news(&tokens, last, lexicon);
+        echo.wants_words = said.any(Classes::ASK) && wants_words(&tokens[last..]);
+        if echo.alternatives || said.any(Classes::NOT) {
+            for sentence in questions(&tokens, last) {
+                echo.either_or |= echo.alternatives && is_either_or(sentence);
+                echo.negative |= is_negative(sentence);
+            }
         }
         echo
     }
 
     /// Takes one word of the question in.
-    fn add(&mut self, tokens: &[Token<'q>], at: usize) {
+    fn add(&mut self, tokens: &[Token<'q>], at: usize, lexicon: &Lexicon) {
         let token = &tokens[at];
         let classes = token.classes();
         self.words.push(token.text);
@@ -94,8 +131,9 @@ impl<'q> Echo<'q> {
         self.alternatives |= token.text == "or";
         self.faults |= classes.any(Classes::FAULT);
         self.suggests |= token.text == "about" && at > 0 && matches!(tokens[at - 1].text, "how" | "what");
-        self.closing |= tells(tokens, at, Classes::CLOSING);
-        self.offers |= tells(tokens, at, Classes::OFFER);
+        let told = told(tokens, at, lexicon);
+        self.closing |= told.any(Classes::CLOSING);
+        self.offers |= told.any(Classes::OFFER);
         let thing = is_thing(token) || (classes.any(Classes::THING) && is_named(tokens, at));
         let near_act = tokens[at.saturating_sub(3)..at].iter().any(names_act);
         if thing && !classes.any(Classes::PLAIN) && (near_act || !self.names_act) {
@@ -231,38 +269,31 @@ fn leaves_out(tokens: &[Token<'_>], at: usize) -> bool {
     matches!(tokens[at].text, "without" | "no") && tokens[at].after == Gap::None && !courtesy
 }
 
-/// Whether a word or phrase of a class begins at a token.
-fn tells(tokens: &[Token<'_>], at: usize, class: Classes) -> bool {
-    let Some(entry) = tokens[at].entry else { return false };
-    entry.classes.any(class) || (entry.tells && begins(tokens, at, entry, class))
-}
-
-fn begins(tokens: &[Token<'_>], at: usize, entry: &Entry, class: Classes) -> bool {
-    let Some(second) = tokens.get(at + 1).and_then(|next| next.entry) else { return false };
-    entry.phrases_with(second.number).any(|phrase| {
-        let end = at + 1 + phrase.rest.len();
-        phrase.classes.any(class) && end <= tokens.len() && holds(&tokens[at..end], &phrase.rest)
-    })
+/// What the words and phrases that begin at a token tell about a question.
+fn told(tokens: &[Token<'_>], at: usize, lexicon: &Lexicon) -> Classes {
+    let Some(entry) = tokens[at].entry else { return Classes::default() };
+    let mut told = entry.classes;
+    let mut node = entry.number;
+    for pair in tokens[at..].windows(2).take_while(|_| entry.tells) {
+        let next = pair[1].entry.filter(|_| pair[0].after == Gap::None);
+        let Some(step) = next.and_then(|next| lexicon.phrases.step(node, next.number)) else { break };
+        node = step;
+        told = told.or(lexicon.phrases.classes(node));
+    }
+    told
 }
 
 /// Whether it is a notice, not a question, and ends with what did not work.
-fn is_bad_news(tokens: &[Token<'_>]) -> bool {
-    let start = last_sentence(tokens);
+fn is_bad_news(tokens: &[Token<'_>], last: usize, lexicon: &Lexicon) -> bool {
     let asks = tokens.iter().any(|token| token.after == Gap::Question);
-    !asks && (start..tokens.len()).any(|at| tells(tokens, at, Classes::SORRY))
+    !asks && (last..tokens.len()).any(|at| told(tokens, at, lexicon).any(Classes::SORRY))
 }
 
 /// The sentences that ask: those with a question mark, and the last.
 fn questions<'t, 'q>(tokens: &'t [Token<'q>], last: usize) -> impl Iterator<Item = &'t [Token<'q>]> {
-    let sentences = tokens.split_inclusive(|token| token.after >= Gap::Stop);
     let asks = |sentence: &&[Token<'_>]| sentence.last().is_some_and(|token| token.after == Gap::Question);
-    let before = tokens[..last].len();
-    let mut start = 0;
-    sentences.filter(move |sentence| {
-        let begins = start;
-        start += sentence.len();
-        asks(sentence) || begins >= before
-    })
+    let before = tokens[..last].split_inclusive(|token| token.after >= Gap::Stop).filter(asks);
+    before.chain([&tokens[last..]])
 }
 
 /// Whether a sentence asks what, where, when, who or how many.

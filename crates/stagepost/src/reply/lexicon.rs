@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use super::echo::stem;
 use super::normalise::Folded;
+use super::phrases::Phrases;
 use super::question::Language;
 
 /// What a word can do in an answer; a set of classes.
@@ -110,26 +111,16 @@ impl Classes {
     }
 }
 
-/// Several words that mean something together.
-#[derive(Debug)]
-pub(super) struct Phrase {
-    /// The numbers of the words after the first.
-    pub(super) rest: Vec<u32>,
-    pub(super) classes: Classes,
-}
-
 /// What is known about one word.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) word: &'static str,
     /// The word without its commonest endings.
     pub(super) stem: &'static str,
-    /// The word's number: phrases compare numbers, not letters.
+    /// The word's number, which is also where its phrases begin: phrases compare numbers, not letters.
     pub(super) number: u32,
     pub(super) classes: Classes,
     pub(super) value: Option<i32>,
-    /// By their second word, longest first, so that the first match is the one to take.
-    phrases: Vec<Phrase>,
     pub(super) short: Vec<&'static str>,
     /// Bits of the `same` lines this word stands in.
     pub(super) same: u64,
@@ -138,12 +129,6 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The phrases that go on with a word, longest first.
-    pub(super) fn phrases_with(&self, second: u32) -> impl Iterator<Item = &Phrase> {
-        let start = self.phrases.partition_point(|phrase| phrase.rest[0] < second);
-        self.phrases[start..].iter().take_while(move |phrase| phrase.rest[0] == second)
-    }
-
     /// Whether the word means something by itself, not only within phrases.
     pub(super) fn is_known(&self) -> bool {
         !self.classes.is_blank() || self.same != 0
@@ -166,13 +151,17 @@ impl Hasher for WordHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            self.mix(chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        let mut rest = bytes;
+        while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
+            self.mix(u64::from_le_bytes(*chunk));
+            rest = after;
         }
-        self.mix(
-            chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte)),
-        );
+        let mut last = bytes.len() as u64;
+        if let Some((chunk, after)) = rest.split_first_chunk::<4>() {
+            last = last << 32 | u64::from(u32::from_le_bytes(*chunk));
+            rest = after;
+        }
+        self.mix(rest.iter().fold(last, |word, byte| word << 8 | u64::from(*byte)));
     }
 
     /// The end mark that `str` adds tells nothing: the length is mixed in already.
@@ -190,6 +179,7 @@ const FULL: [(&str, &str); 6] =
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     entries: WordMap<&'static str, Entry>,
+    pub(super) phrases: Phrases,
     approvals: Vec<&'static str>,
     sames: u32,
 }
@@ -240,11 +230,6 @@ impl Lexicon {
             };
             lexicon.add_line(class.trim(), items.trim());
         }
-        FULL.iter().for_each(|(short, full)| lexicon.share_phrases(short, full));
-        lexicon.entries.values_mut().for_each(|entry| {
-            entry.phrases.sort_by_key(|phrase| (phrase.rest[0], std::cmp::Reverse(phrase.rest.len())));
-            entry.tells = entry.phrases.iter().any(|phrase| phrase.classes.any(Classes::ASKING));
-        });
         let long = |entry: &&Entry| {
             let agrees = entry.classes.any(Classes::APPROVAL) && entry.word.len() >= 5;
             agrees || (entry.classes.any(Classes::FILL) && entry.word.len() >= 6)
@@ -252,23 +237,6 @@ impl Lexicon {
         lexicon.approvals = lexicon.entries.values().filter(long).map(|entry| entry.word).collect();
         lexicon.approvals.sort_unstable();
         lexicon
-    }
-
-    /// Lets a short form begin the phrases of its full form, and the other way round.
-    fn share_phrases(&mut self, short: &str, full: &str) {
-        let known = |lexicon: &Self, word: &str| lexicon.entries.contains_key(word);
-        if !known(self, short) || !known(self, full) {
-            return;
-        }
-        for (from, to) in [(short, full), (full, short)] {
-            let missing: Vec<Phrase> = self.entries[from]
-                .phrases
-                .iter()
-                .filter(|phrase| self.entries[to].phrases.iter().all(|known| known.rest != phrase.rest))
-                .map(|phrase| Phrase { rest: phrase.rest.clone(), classes: phrase.classes })
-                .collect();
-            self.entry(to).phrases.extend(missing);
-        }
     }
 
     fn add_line(&mut self, class: &str, items: &'static str) {
@@ -313,12 +281,9 @@ impl Lexicon {
                 entry.classes = entry.classes.or(bits);
                 continue;
             }
-            for tail in combinations(&rest) {
-                match entry.phrases.iter_mut().find(|phrase| phrase.rest == tail) {
-                    Some(known) => known.classes = known.classes.or(bits),
-                    None => entry.phrases.push(Phrase { rest: tail, classes: bits }),
-                }
-            }
+            entry.tells |= bits.any(Classes::ASKING);
+            let root = entry.number;
+            combinations(&rest).iter().for_each(|tail| self.phrases.add(root, tail, bits));
         }
     }
 
@@ -328,7 +293,7 @@ impl Lexicon {
             let word: &'static str = Box::leak(word.to_owned().into_boxed_str());
             let number = match FULL.iter().find(|(short, _)| *short == word) {
                 Some((_, full)) => self.entry(full).number,
-                None => self.entries.len() as u32,
+                None => self.phrases.root(),
             };
             self.entries.insert(word, Entry { word, stem: stem(word), number, ..Entry::default() });
         }
@@ -424,15 +389,11 @@ mod tests {
     fn no_word_both_agrees_and_refuses() {
         let against = Classes::NO.or(Classes::NOT).or(Classes::BAD).or(Classes::STOP).or(Classes::HEDGE);
         for language in [Language::English, Language::Spanish, Language::French, Language::German] {
+            let both = |classes: Classes| classes.any(Classes::APPROVAL) && classes.any(against);
             for entry in Lexicon::of(language).entries.values() {
-                let both = |classes: Classes| classes.any(Classes::APPROVAL) && classes.any(against);
                 assert!(!both(entry.classes), "{language:?} {}", entry.word);
-                assert!(
-                    !entry.phrases.iter().any(|phrase| both(phrase.classes)),
-                    "{language:?} {}",
-                    entry.word
-                );
             }
+            assert!(!Lexicon::of(language).phrases.all().any(both), "{language:?}");
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Refusing, going back and asking for more are read generously: the cost of a mistake is one more question.
 //! Consent is not decided here but in [`super::consent`], and comes first.
 
-use super::consent::{Obstacle, consent, is_question};
-use super::echo::Echo;
+use super::consent::{Obstacle, consent, is_question, plain_obstacle};
+use super::echo::{Asked, Echo};
 use super::lexicon::{Classes, Lexicon};
 use super::normalise::Gap;
 use super::question::Risk;
@@ -53,18 +53,25 @@ pub(super) struct Reading<'a> {
 pub(super) struct Answer<'a, 'q> {
     pub(super) tokens: &'a [Token<'a>],
     pub(super) units: &'a [Unit<'a>],
-    pub(super) echo: &'a Echo<'q>,
+    pub(super) asked: &'a Asked<'q>,
 }
 
-impl<'a> Answer<'a, '_> {
+impl<'a, 'q> Answer<'a, 'q> {
     /// Reads what the answer means.
     pub(super) fn read(&self, lexicon: &Lexicon, risk: Risk) -> Reading<'a> {
-        let obstacle = match consent(self.tokens, self.units, self.echo, lexicon, risk) {
+        let plain = plain_obstacle(self.units, risk).map_or(Ok(()), Err);
+        let agrees = plain.and_then(|()| consent(self.tokens, self.units, self.echo(), lexicon, risk));
+        let obstacle = match agrees {
             Ok(word) => return Reading { meaning: Meaning::Consent, word, obstacle: None },
             Err(obstacle) => obstacle,
         };
         let (meaning, word) = self.other_than_consent();
         Reading { meaning, word, obstacle: Some(obstacle) }
+    }
+
+    /// What the question said.
+    pub(super) fn echo(&self) -> &'a Echo<'q> {
+        self.asked.echo()
     }
 
     fn other_than_consent(&self) -> (Meaning, &'a str) {
@@ -76,7 +83,7 @@ impl<'a> Answer<'a, '_> {
             return (Meaning::Cancel, word);
         }
         let more = self.said(Classes::MORE.or(Classes::TELL));
-        if let Some(word) = self.bare_no().filter(|_| self.echo.negative) {
+        if let Some(word) = self.bare_no().filter(|_| self.echo().negative) {
             return (Meaning::Either, word);
         }
         if let Some(word) = self.refusal() {
@@ -137,8 +144,8 @@ impl<'a> Answer<'a, '_> {
         let negated = |unit: &&Unit<'_>| unit.negated && unit.is(negatable);
         self.said(plain)
             .or_else(|| self.units.iter().find(negated).map(|unit| unit.text))
-            .or_else(|| self.said(Classes::CLOSE).filter(|_| self.echo.closing || !self.echo.asked))
-            .or_else(|| self.said(Classes::APPROVAL).filter(|_| self.echo.closing && self.thanks()))
+            .or_else(|| self.said(Classes::CLOSE).filter(|_| !self.asked.is_known() || self.echo().closing))
+            .or_else(|| self.said(Classes::APPROVAL).filter(|_| self.thanks() && self.echo().closing))
             .or_else(|| self.said(Classes::NOT))
     }
 
@@ -180,7 +187,7 @@ impl<'a> Answer<'a, '_> {
         self.said(Classes::NO.or(Classes::BAD))?;
         let at = self.units.iter().position(|unit| unit.says(Classes::WANT.or(Classes::VERB)))?;
         let new = |unit: &Unit<'_>| {
-            unit.classes.is_blank() && !self.echo.repeats(&self.tokens[unit.first])
+            unit.classes.is_blank() && !self.echo().repeats(&self.tokens[unit.first])
         };
         let past = self.units[..at].iter().any(|unit| matches!(unit.text, "was" | "were" | "did" | "just"));
         let later = self.said(Classes::LATER).is_some() || self.tokens.iter().any(|token| ponders(token.text));

@@ -1,7 +1,7 @@
 //! Words joined into units: the longest phrases the language knows, with what they do and what negates them.
 
 use super::echo::stem;
-use super::lexicon::{Classes, Entry, Lexicon, Phrase};
+use super::lexicon::{Classes, Entry, Lexicon};
 use super::normalise::{Folded, Gap};
 
 /// One word of a reply, contractions spelled out.
@@ -91,11 +91,11 @@ pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<T
 }
 
 /// Joins tokens into units and marks what is negated.
-pub(super) fn units<'a>(tokens: &[Token<'a>]) -> Vec<Unit<'a>> {
+pub(super) fn units<'a>(tokens: &[Token<'a>], lexicon: &Lexicon) -> Vec<Unit<'a>> {
     let mut units: Vec<Unit<'a>> = Vec::with_capacity(tokens.len());
     let mut at = 0;
     while at < tokens.len() {
-        let unit = unit_at(tokens, at);
+        let unit = unit_at(tokens, at, lexicon);
         at += unit.len;
         units.push(unit);
     }
@@ -132,7 +132,7 @@ fn join_faultless(units: &mut Vec<Unit<'_>>, tokens: &[Token<'_>]) {
     units.drain(from + 1..=fault);
 }
 
-fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
+fn unit_at<'a>(tokens: &[Token<'a>], at: usize, lexicon: &Lexicon) -> Unit<'a> {
     let token = tokens[at];
     let single = Unit {
         text: token.text,
@@ -146,34 +146,48 @@ fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
     if token.text.starts_with(|first: char| first.is_ascii_digit()) && !single.is(Classes::ORDINAL) {
         return numeral(single);
     }
-    // No phrase goes on over a stop.
-    let second = tokens.get(at + 1).filter(|_| token.after == Gap::None).and_then(|next| next.entry);
-    let (Some(entry), Some(second)) = (token.entry, second) else { return single };
-    let found = phrase_from(tokens, at, entry, second.number).or_else(|| {
-        // "I'd really like that" is "I'd like that"; but "not entirely wrong" is not "not wrong".
-        let skips = second.classes.any(Classes::BOOST) && !single.is(Classes::NOT);
-        let third = skips.then(|| over_boosts(tokens, at + 1)).flatten()?;
-        phrase_from(tokens, at, entry, tokens[third].entry?.number)
-    });
-    let Some((end, classes)) = found else { return single };
+    let Some((end, classes)) = phrase_at(tokens, at, lexicon) else { return single };
     Unit { len: end - at, classes, value: None, after: tokens[end - 1].after, ..single }
 }
 
-/// The longest phrase that begins at a word and goes on with another: where it ends and what it does.
-fn phrase_from(
-    tokens: &[Token<'_>],
-    at: usize,
-    entry: &'static Entry,
-    second: u32,
-) -> Option<(usize, Classes)> {
-    entry.phrases_with(second).find_map(|phrase| {
-        let end = end_of(tokens, at, phrase)?;
-        let classes = phrase.classes.without(Classes::ASKING);
-        if classes.any(Classes::APPROVAL.or(Classes::TAIL)) && points_on(tokens, end) {
-            return None;
+/// More words than the longest phrase has.
+const MOST_STEPS: usize = 12;
+
+/// The longest phrase that begins at a word: where it ends and what it does.
+fn phrase_at(tokens: &[Token<'_>], at: usize, lexicon: &Lexicon) -> Option<(usize, Classes)> {
+    let mut node = tokens[at].entry?.number;
+    let mut found = [(0, Classes::default()); MOST_STEPS];
+    let (mut count, mut last, mut exact) = (0, at, true);
+    while count < MOST_STEPS {
+        let Some((next, step)) = step(tokens, last, node, lexicon) else { break };
+        exact &= next == last + 1;
+        (last, node) = (next, step);
+        // "That's exactly it" is more than "that's it".
+        let classes = lexicon.phrases.classes(node).without(Classes::ASKING);
+        if classes != Classes::default() && (exact || !classes.any(Classes::CLOSE)) {
+            found[count] = (last + 1, classes);
+            count += 1;
         }
-        Some((end, settled(classes, tokens, end)?))
+    }
+    found[..count].iter().rev().find_map(|&(end, classes)| {
+        let speaks_of_another = classes.any(Classes::APPROVAL.or(Classes::TAIL)) && points_on(tokens, end);
+        Some((end, settled(classes, tokens, end).filter(|_| !speaks_of_another)?))
     })
+}
+
+/// Goes on in a phrase with the next word, or with the first after those that only strengthen.
+///
+/// "I'd really like that" is "I'd like that"; but "not entirely wrong" is not "not wrong".
+fn step(tokens: &[Token<'_>], at: usize, node: u32, lexicon: &Lexicon) -> Option<(usize, u32)> {
+    // No phrase goes on over a stop.
+    let next = tokens.get(at + 1).filter(|_| tokens[at].after == Gap::None)?;
+    let to = |at: usize| tokens[at].entry.and_then(|entry| lexicon.phrases.step(node, entry.number));
+    if let Some(node) = to(at + 1) {
+        return Some((at + 1, node));
+    }
+    let skips = next.classes().any(Classes::BOOST) && !tokens[at].classes().any(Classes::NOT);
+    let after = skips.then(|| over_boosts(tokens, at + 1)).flatten()?;
+    Some((after, to(after)?))
 }
 
 /// "I love that" agrees; "I love that place" and "I'd love that to be true" speak of something else.
@@ -186,25 +200,6 @@ fn points_on(tokens: &[Token<'_>], end: usize) -> bool {
     let determines = matches!(last.text, "that" | "this" | "these" | "those");
     let points = determines || last.text == "it";
     next.is_some_and(|next| (determines && thing(next)) || (points && next.text == "to"))
-}
-
-/// Where the words after the first end, if they follow with nothing but what strengthens them between.
-fn end_of(tokens: &[Token<'_>], first: usize, phrase: &Phrase) -> Option<usize> {
-    let mut at = first;
-    // "That's exactly it" is more than "that's it".
-    let exact = phrase.classes.any(Classes::CLOSE);
-    for word in &phrase.rest {
-        let is_word = |at: usize| tokens[at].entry.is_some_and(|entry| entry.number == *word);
-        if tokens[at].after != Gap::None || at + 1 >= tokens.len() {
-            return None;
-        }
-        let negates = tokens[at].classes().any(Classes::NOT);
-        at += 1;
-        if !is_word(at) {
-            at = over_boosts(tokens, at).filter(|&after| !negates && !exact && is_word(after))?;
-        }
-    }
-    Some(at + 1)
 }
 
 /// The first word after one or more that only strengthen.
@@ -224,14 +219,6 @@ fn settled(classes: Classes, tokens: &[Token<'_>], end: usize) -> Option<Classes
         tokens[end - 1].after != Gap::None || tokens.get(end).is_none_or(|next| is_courtesy(next.text));
     let rest = classes.without(Classes::TAIL);
     if ends { Some(Classes::YES) } else { Some(rest).filter(|rest| *rest != Classes::default()) }
-}
-
-/// Whether the tokens after the first are these words, with nothing but spaces between.
-pub(super) fn holds(tokens: &[Token<'_>], rest: &[u32]) -> bool {
-    let follows = |(pair, word): (&[Token<'_>], &u32)| {
-        pair[0].after == Gap::None && pair[1].entry.is_some_and(|entry| entry.number == *word)
-    };
-    tokens.windows(2).zip(rest).all(follows)
 }
 
 fn numeral(unit: Unit<'_>) -> Unit<'_> {
@@ -330,12 +317,13 @@ mod tests {
                 tokens[unit.first..unit.first + unit.len].iter().map(|token| token.text).collect();
             format!("{}{}", if unit.negated { "!" } else { "" }, words.join(" "))
         };
-        units(&tokens).into_iter().map(show).collect()
+        units(&tokens, Lexicon::of(Language::English)).into_iter().map(show).collect()
     }
 
     fn classes(text: &str, at: usize) -> Classes {
         let folded = Folded::new(text);
-        units(&tokens(&folded, Lexicon::of(Language::English)))[at].classes
+        let english = Lexicon::of(Language::English);
+        units(&tokens(&folded, english), english)[at].classes
     }
 
     #[test]
