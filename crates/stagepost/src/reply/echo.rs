@@ -230,7 +230,10 @@ impl<'q> Echo<'q> {
 /// "7 works", "7 is fine, thanks": what is said of a number does not say what it counts.
 fn ends_a_number(token: &Token<'_>) -> bool {
     is_courtesy(token.text)
-        || matches!(token.text, "is" | "works" | "'s" | "sounds" | "looks" | "will" | "would" | "'ll" | "suits")
+        || matches!(
+            token.text,
+            "is" | "works" | "'s" | "sounds" | "looks" | "will" | "would" | "'ll" | "suits"
+        )
 }
 
 /// A word for a thing: it means nothing by itself, but other words for the same are known.
@@ -242,7 +245,8 @@ pub(super) fn is_thing(token: &Token<'_>) -> bool {
 
 /// "Place the order" does something, "the place" is a thing.
 fn is_named(tokens: &[Token<'_>], at: usize) -> bool {
-    let points = |before: usize| matches!(tokens[before].text, "the" | "a" | "an" | "this" | "that" | "your" | "my");
+    let points =
+        |before: usize| matches!(tokens[before].text, "the" | "a" | "an" | "this" | "that" | "your" | "my");
     !tokens[at].classes().any(Classes::VERB.or(Classes::CHANGE)) || at.checked_sub(1).is_some_and(points)
 }
 
@@ -300,7 +304,24 @@ fn questions<'t, 'q>(tokens: &'t [Token<'q>], last: usize) -> impl Iterator<Item
 fn wants_words(sentence: &[Token<'_>]) -> bool {
     let leads = |token: &&Token<'_>| {
         token.classes().any(Classes::YES.or(Classes::GOOD))
-            || matches!(token.text, "and" | "so" | "then" | "now" | "please" | "at" | "in" | "on" | "for" | "from" | "to" | "until" | "till" | "by" | "with")
+            || matches!(
+                token.text,
+                "and"
+                    | "so"
+                    | "then"
+                    | "now"
+                    | "please"
+                    | "at"
+                    | "in"
+                    | "on"
+                    | "for"
+                    | "from"
+                    | "to"
+                    | "until"
+                    | "till"
+                    | "by"
+                    | "with"
+            )
     };
     let skipped = sentence.iter().take_while(leads).count();
     let word = |at: usize| sentence.get(at).map_or("", |token| token.text);
@@ -311,7 +332,10 @@ fn asks_for_a_value(first: &str, second: &str) -> bool {
     match first {
         "what" => !matches!(second, "about" | "if" | "do" | "say"),
         "which" | "where" | "when" | "who" | "whom" | "whose" => true,
-        "how" => matches!(second, "many" | "much" | "long" | "far" | "often" | "soon" | "early" | "late" | "big" | "large"),
+        "how" => matches!(
+            second,
+            "many" | "much" | "long" | "far" | "often" | "soon" | "early" | "late" | "big" | "large"
+        ),
         _ => false,
     }
 }
@@ -319,7 +343,21 @@ fn asks_for_a_value(first: &str, second: &str) -> bool {
 /// "… from which city?", "tell me what time": a value is asked for within a sentence.
 fn asks_within(sentence: &[Token<'_>]) -> bool {
     let leading = |word: &str| {
-        matches!(word, "me" | "know" | "specify" | "from" | "to" | "for" | "in" | "at" | "on" | "choose" | "decide" | "and" | "by")
+        matches!(
+            word,
+            "me" | "know"
+                | "specify"
+                | "from"
+                | "to"
+                | "for"
+                | "in"
+                | "at"
+                | "on"
+                | "choose"
+                | "decide"
+                | "and"
+                | "by"
+        )
     };
     let places = |word: &str| matches!(word, "from" | "to" | "for" | "in" | "at" | "on" | "and" | "by");
     sentence.windows(3).any(|three| {
@@ -333,7 +371,10 @@ fn asks_within(sentence: &[Token<'_>]) -> bool {
 /// Whether a sentence asks which of two.
 fn is_either_or(sentence: &[Token<'_>]) -> bool {
     let open = |token: &Token<'_>| {
-        matches!(token.text, "any" | "anything" | "no" | "that" | "which" | "who" | "if" | "whether" | "without")
+        matches!(
+            token.text,
+            "any" | "anything" | "no" | "that" | "which" | "who" | "if" | "whether" | "without"
+        )
     };
     let answers = |token: Option<&Token<'_>>| {
         token.is_some_and(|token| {
@@ -358,10 +399,13 @@ fn is_negative(sentence: &[Token<'_>]) -> bool {
     };
     let start = sentence.iter().take_while(leads).count();
     let words: Vec<&str> = sentence.iter().skip(start).take(3).map(|token| token.text).collect();
-    let is = |at: usize, class: Classes| sentence.get(start + at).is_some_and(|token| token.classes().any(class));
+    let is =
+        |at: usize, class: Classes| sentence.get(start + at).is_some_and(|token| token.classes().any(class));
     asks && match words.as_slice() {
         [_, "not", ..] => is(0, Classes::AUX),
-        [_, _, "not"] => (is(0, Classes::AUX) && is(1, Classes::WHO)) || (is(0, Classes::WHO) && is(1, Classes::AUX)),
+        [_, _, "not"] => {
+            (is(0, Classes::AUX) && is(1, Classes::WHO)) || (is(0, Classes::WHO) && is(1, Classes::AUX))
+        }
         _ => false,
     }
 }

@@ -3,7 +3,8 @@
 //! Refusing, going back and asking for more are read generously: the cost of a mistake is one more question.
 //! Consent is not decided here but in [`super::consent`], and comes first.
 
-use super::consent::{Obstacle, consent, is_question, plain_obstacle};
+use super::acts::is_question;
+use super::consent::{Obstacle, consent, plain_obstacle};
 use super::echo::{Asked, Echo};
 use super::lexicon::{Classes, Lexicon};
 use super::normalise::Gap;
@@ -114,7 +115,12 @@ impl<'a, 'q> Answer<'a, 'q> {
     }
 
     fn neither(&self) -> (Meaning, &'a str) {
-        let known = Classes::FILL.or(Classes::MATTER).or(Classes::GREET).or(Classes::WHO).or(Classes::AUX).or(Classes::CLOSE);
+        let known = Classes::FILL
+            .or(Classes::MATTER)
+            .or(Classes::GREET)
+            .or(Classes::WHO)
+            .or(Classes::AUX)
+            .or(Classes::CLOSE);
         if let Some(word) = self.said(Classes::APPROVAL) {
             (Meaning::Qualified, word)
         } else if let Some(word) = self.said(Classes::HEDGE.or(Classes::COND)) {
@@ -133,7 +139,8 @@ impl<'a, 'q> Answer<'a, 'q> {
 
     /// A no with nothing that says what it refuses.
     fn bare_no(&self) -> Option<&'a str> {
-        let bare = |unit: &Unit<'_>| unit.len == 1 && unit.is(Classes::NO.or(Classes::FILL).or(Classes::NAME));
+        let bare =
+            |unit: &Unit<'_>| unit.len == 1 && unit.is(Classes::NO.or(Classes::FILL).or(Classes::NAME));
         self.said(Classes::NO).filter(|_| self.units.iter().all(bare))
     }
 
@@ -186,18 +193,15 @@ impl<'a, 'q> Answer<'a, 'q> {
     fn wanted_instead(&self) -> Option<&'a Unit<'a>> {
         self.said(Classes::NO.or(Classes::BAD))?;
         let at = self.units.iter().position(|unit| unit.says(Classes::WANT.or(Classes::VERB)))?;
-        let new = |unit: &Unit<'_>| {
-            unit.classes.is_blank() && !self.echo().repeats(&self.tokens[unit.first])
-        };
+        let new = |unit: &Unit<'_>| unit.classes.is_blank() && !self.echo().repeats(&self.tokens[unit.first]);
         let past = self.units[..at].iter().any(|unit| matches!(unit.text, "was" | "were" | "did" | "just"));
-        let later = self.said(Classes::LATER).is_some() || self.tokens.iter().any(|token| ponders(token.text));
+        let later =
+            self.said(Classes::LATER).is_some() || self.tokens.iter().any(|token| ponders(token.text));
         (!past && !later && self.units[at..].iter().any(new)).then(|| &self.units[at])
     }
 
     fn has_content(&self) -> bool {
-        let content = |unit: &Unit<'_>| {
-            unit.classes.is_blank() || unit.is(Classes::CHANGE.or(Classes::VERB))
-        };
+        let content = |unit: &Unit<'_>| unit.classes.is_blank() || unit.is(Classes::CHANGE.or(Classes::VERB));
         self.units.iter().any(content)
     }
 
@@ -211,7 +215,20 @@ impl<'a, 'q> Answer<'a, 'q> {
 
 /// "No, I need to ask my wife": what one has to find out first is no wish.
 fn ponders(word: &str) -> bool {
-    matches!(word, "ask" | "think" | "sure" | "discuss" | "consult" | "decide" | "consider" | "talk" | "rethink" | "browse" | "compare")
+    matches!(
+        word,
+        "ask"
+            | "think"
+            | "sure"
+            | "discuss"
+            | "consult"
+            | "decide"
+            | "consider"
+            | "talk"
+            | "rethink"
+            | "browse"
+            | "compare"
+    )
 }
 
 /// Words that only announce a change; "except" and "only" belong to it.

@@ -13,6 +13,7 @@
 //! (`units`), tested for consent (`consent`), read for its meaning (`meaning`) or for its choice (`choose`), and
 //! turned into an action by a table per kind (`decide`). The words themselves are data: one file per language.
 
+mod acts;
 mod answer;
 mod choose;
 mod consent;
@@ -21,8 +22,10 @@ mod echo;
 mod lexicon;
 mod meaning;
 mod normalise;
+mod objects;
 mod options;
 mod phrases;
+mod praise;
 mod question;
 mod topics;
 mod units;

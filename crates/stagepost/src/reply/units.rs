@@ -108,9 +108,13 @@ pub(super) fn units<'a>(tokens: &[Token<'a>], lexicon: &Lexicon) -> Vec<Unit<'a>
 /// "I don't have any objections", "nothing wrong", "no issues": a negator and a fault it reaches are one agreement.
 fn join_faultless(units: &mut Vec<Unit<'_>>, tokens: &[Token<'_>]) {
     let is_fault = |unit: &Unit<'_>| tokens[unit.first].classes().any(Classes::FAULT) && unit.len == 1;
-    let negates = |unit: &Unit<'_>| matches!(unit.text, "no" | "not" | "nothing" | "without") && unit.len == 1;
+    let negates =
+        |unit: &Unit<'_>| matches!(unit.text, "no" | "not" | "nothing" | "without") && unit.len == 1;
     let leads = |unit: &Unit<'_>| {
-        matches!(unit.text, "have" | "see" | "find" | "got" | "any" | "a" | "the" | "single" | "is" | "'s" | "really") && unit.len == 1
+        matches!(
+            unit.text,
+            "have" | "see" | "find" | "got" | "any" | "a" | "the" | "single" | "is" | "'s" | "really"
+        ) && unit.len == 1
     };
     let Some(fault) = units.iter().position(is_fault) else { return };
     let joined = |unit: &Unit<'_>| unit.after == Gap::None;
@@ -122,7 +126,11 @@ fn join_faultless(units: &mut Vec<Unit<'_>>, tokens: &[Token<'_>]) {
         "mistake" | "error" | "fault" | "flaw" => negator == "no",
         _ => false,
     };
-    if exclaimed || !negates(&units[from]) || !joined(&units[from]) || from.checked_sub(1).is_some_and(|at| units[at].is(Classes::NOT)) {
+    if exclaimed
+        || !negates(&units[from])
+        || !joined(&units[from])
+        || from.checked_sub(1).is_some_and(|at| units[at].is(Classes::NOT))
+    {
         return;
     }
     let last = units[fault];
@@ -204,8 +212,7 @@ fn points_on(tokens: &[Token<'_>], end: usize) -> bool {
 
 /// The first word after one or more that only strengthen.
 fn over_boosts(tokens: &[Token<'_>], from: usize) -> Option<usize> {
-    let boosts =
-        |token: &&Token<'_>| token.classes().any(Classes::BOOST) && token.after == Gap::None;
+    let boosts = |token: &&Token<'_>| token.classes().any(Classes::BOOST) && token.after == Gap::None;
     let count = tokens[from..].iter().take_while(boosts).count();
     (count > 0 && from + count < tokens.len()).then_some(from + count)
 }
