@@ -331,6 +331,8 @@ impl From<journey::Error> for Failure {
     fn from(error: journey::Error) -> Self {
         match error {
             journey::Error::Gate(error) => error.into(),
+            journey::Error::NotOnItsWay { .. } => Self::from_error(Code::NotFound, &error)
+                .hint("`stagepost gate journey list` lists those that are"),
             other => Self::from_error(Code::Failed, &other).hint("run it again: it goes on with that work"),
         }
     }
