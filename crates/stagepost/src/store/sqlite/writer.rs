@@ -103,7 +103,6 @@ impl Writer {
         // A leader that was lost in the middle left its transaction open.
         self.roll_back();
         let started = Instant::now();
-        let mut nap = Duration::from_micros(100);
         loop {
             match execute(&self.connection, "BEGIN IMMEDIATE") {
                 Ok(()) => return Ok(()),
@@ -111,9 +110,8 @@ impl Writer {
                     return Err(db("begin to write")(error));
                 }
                 Err(_) if started.elapsed() >= self.busy => return Err(Error::Busy { waited: self.busy }),
-                Err(_) => std::thread::sleep(nap),
+                Err(_) => std::thread::sleep(nap(started.elapsed())),
             }
-            nap = (nap * 2).min(Duration::from_millis(1));
         }
     }
 
@@ -190,6 +188,17 @@ impl Writer {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
+}
+
+/// How long to wait before the next try. The longer someone has waited the more often they try, so that they are
+/// in front of those who have just come.
+fn nap(waited: Duration) -> Duration {
+    let micros = match waited.as_millis() {
+        0..2 => 500,
+        2..10 => 250,
+        _ => 60,
+    };
+    Duration::from_micros(micros)
 }
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
