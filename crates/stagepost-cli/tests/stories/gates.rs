@@ -331,7 +331,7 @@ code = os.waitstatus_to_exitcode(status)
 print(json.dumps({'code': code, 'same': same, 'screen': seen}))
 "#;
 
-fn at_a_terminal(
+pub(crate) fn at_a_terminal(
     project: &TempProject,
     term: &str,
     script: serde_json::Value,
@@ -345,7 +345,7 @@ fn at_a_terminal(
 }
 
 /// Nobody can play a person where Python is not installed.
-fn has_python(project: &TempProject) -> bool {
+pub(crate) fn has_python(project: &TempProject) -> bool {
     project.tool("python3", ["-c", "import pty"]).output().is_ok_and(|ran| ran.status.success())
 }
 
