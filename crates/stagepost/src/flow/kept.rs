@@ -9,9 +9,7 @@ use super::state::{Attempt, StepState, Summary};
 use crate::model::{
     Artifact, ArtifactName, Checkpoint, CheckpointId, Content, Draft, Kind, Parent, RunId, Timestamp,
 };
-
-/// The member of the metadata that makes a checkpoint one of these.
-const STEPS: &str = "kept_steps";
+use crate::project::KEPT_STEPS;
 
 /// A step whose checkpoint is pruned and whose result is kept.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -66,9 +64,10 @@ pub(super) fn draft(id: CheckpointId, run: &RunId, at: Timestamp, steps: &[KeptS
     artifacts.sort_by(|a, b| a.name.cmp(&b.name));
     let content = Content {
         description: format!("results of {} whose checkpoints are pruned", count(steps.len())),
-        metadata: Map::from_iter([(STEPS.to_owned(), metadata)]),
+        metadata: Map::from_iter([(KEPT_STEPS.to_owned(), metadata)]),
         artifacts,
-        ..Content::new(Kind::State)
+        // Nobody who asks for the newest checkpoint means this one.
+        ..Content::new(Kind::Safety { before: "pruning".to_owned() })
     };
     Draft { id, run: run.clone(), parent: Parent::Head, created_at: at, content }
 }
@@ -79,7 +78,7 @@ fn count(steps: usize) -> String {
 
 /// Reads what a checkpoint keeps; nothing if it is not one of these.
 pub(super) fn read(checkpoint: &Checkpoint) -> Vec<KeptStep> {
-    let Some(steps) = checkpoint.content.metadata.get(STEPS) else { return Vec::new() };
+    let Some(steps) = checkpoint.content.metadata.get(KEPT_STEPS) else { return Vec::new() };
     let mut steps: Vec<KeptStep> = Vec::deserialize(steps).unwrap_or_default();
     for artifact in &checkpoint.content.artifacts {
         let place = artifact.name.as_str().split_once('/');
@@ -94,5 +93,5 @@ pub(super) fn read(checkpoint: &Checkpoint) -> Vec<KeptStep> {
 
 /// Says whether a checkpoint keeps results for steps whose checkpoints are pruned.
 pub(super) fn is_one(checkpoint: &Checkpoint) -> bool {
-    checkpoint.content.metadata.contains_key(STEPS)
+    checkpoint.content.metadata.contains_key(KEPT_STEPS)
 }

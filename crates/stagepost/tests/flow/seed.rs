@@ -46,8 +46,15 @@ fn checkpoint_pruning_test() {
         assert_eq!(story.project.store().load(&result.blob).unwrap(), n.to_string().as_bytes());
     }
     let live = story.project.log(&Query { run: Some(story.id.clone()), ..Query::default() }).unwrap();
-    let (keepers, steps): (Vec<_>, Vec<_>) = live.iter().partition(|one| one.content.kind == Kind::State);
+    let (keepers, steps): (Vec<_>, Vec<_>) =
+        live.iter().partition(|one| matches!(one.content.kind, Kind::Safety { .. }));
     assert_eq!((keepers.len(), steps.len()), (1, 5), "5 checkpoints, and one for the results of the others");
+    let newest = story.project.resolve(story.id.as_str()).unwrap();
+    assert_eq!(
+        newest.content.kind.to_string(),
+        "step s10 completed (attempt 3)",
+        "the run means its last step"
+    );
     let mut damage = Vec::new();
     story.project.store().audit(&mut |found| damage.push(found.what)).unwrap();
     assert!(damage.is_empty(), "{damage:?}");
