@@ -92,11 +92,11 @@ class Check:
 
     def next_command(self):
         """The next command works, and puts right what was cut off, in a moment."""
-        listed, took = timed(self.listed)
+        listed, took, busy = timed(self.listed)
         note = os.environ.get("CRASH_TIMES")
         if note:
             with open(note, "a") as file:
-                file.write(f"{took:.3f}\n")
+                file.write(f"{took:.3f} {busy:.3f} {self.expect['case']} before {os.environ.get('KS_POINT')}\n")
         if took > RECOVERED_WITHIN:
             raise Bad(f"the next command took {took:.1f} s")
         left = self.place.left_locks(own=True)
