@@ -264,7 +264,7 @@ fn a_program_asks_for_us() {
 }
 
 /// Reads the number that a program wrote to a file, once it is there.
-fn number_in(file: &std::path::Path) -> u32 {
+fn number_in(file: &std::path::Path) -> i32 {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
         match std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()) {

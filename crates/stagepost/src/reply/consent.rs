@@ -109,6 +109,7 @@ pub(super) struct Case<'c, 'a, 'q> {
 }
 
 impl<'a> Case<'_, 'a, '_> {
+    /// Checks that one unit decides nothing against a consent.
     pub(super) fn account(&self, at: usize) -> Result<(), Obstacle<'a>> {
         let unit = &self.units[at];
         let hedges = if self.risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
@@ -166,13 +167,17 @@ impl<'a> Case<'_, 'a, '_> {
         }
     }
 
+    /// "Tea or coffee?", "what time?" "Yes": nothing is decided by that. Whoever confirms or approves in so many words
+    /// means the whole of what was asked.
     pub(super) fn cannot_be_agreed_to(&self) -> Option<&'static str> {
         let confirms = |unit: &Unit<'_>| {
             matches!(unit.text, "approve" | "approved" | "confirm" | "confirmed")
                 || unit.text == "i" && unit.is(Classes::GO)
         };
+        let short =
+            |unit: &Unit<'_>| unit.len == 1 || matches!(unit.text, "yes" | "yeah" | "ok" | "okay" | "sure");
         let plainly =
-            |unit: &Unit<'_>| unit.len == 1 && unit.is(Classes::APPROVAL.or(NOTHING)) && unit.text != "do";
+            |unit: &Unit<'_>| short(unit) && unit.is(Classes::APPROVAL.or(NOTHING)) && unit.text != "do";
         if self.echo.wants_words {
             Some("it was asked what, not whether")
         } else if self.echo.either_or && !self.units.iter().any(confirms) {
@@ -200,6 +205,7 @@ impl<'a> Case<'_, 'a, '_> {
         self.spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon))
     }
 
+    /// "Yeah, right" and nothing else is seldom meant.
     pub(super) fn is_mockery(&self, at: usize) -> bool {
         let yeah = at
             .checked_sub(1)
@@ -207,6 +213,7 @@ impl<'a> Case<'_, 'a, '_> {
         yeah && self.units[at].text == "right" && self.units[at].len == 1
     }
 
+    /// "Actually, yes", "that is actually right": it takes nothing back.
     pub(super) fn is_emphasis(&self, at: usize) -> bool {
         let (unit, next) = (&self.units[at], self.units.get(at + 1));
         let states = |before: &Unit<'_>| matches!(before.text, "is" | "'s" | "are" | "'re");
