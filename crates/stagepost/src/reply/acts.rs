@@ -49,7 +49,8 @@ impl<'a> Case<'_, 'a, '_> {
     pub(super) fn asks_for_the_act(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let open = self.echo.several || self.echo.wants_words;
-        let act = (unit.is(Classes::VERB.or(Classes::CHANGE)) && self.repeats(unit))
+        let known = unit.is(Classes::VERB.or(Classes::CHANGE)) || self.is_unknown_act(unit);
+        let act = (known && self.repeats(unit))
             || (is_light(unit.text) && self.has_asked_object(at) && !self.echo.alternatives);
         if !self.echo.asked || open || !act {
             return false;
@@ -67,6 +68,11 @@ impl<'a> Case<'_, 'a, '_> {
             "you" => allowed || (wanted && ours),
             _ => false,
         })
+    }
+
+    /// "Archive it?" "Archive it, please": the language does not know the act, but the question does.
+    pub(super) fn is_unknown_act(&self, unit: &Unit<'a>) -> bool {
+        unit.len == 1 && self.echo.is_act(&self.tokens[unit.first])
     }
 
     /// "How about the Grand Hotel?" "I like that hotel."

@@ -130,11 +130,10 @@ impl<'a> Case<'_, 'a, '_> {
         if (unit.is(Classes::VERB) && self.widens(at) || self.is_each(at)) && !self.echo.says_all {
             return Err(Obstacle::Reserve(unit.text, "all"));
         }
-        if unit.is(UNLESS_ASKED)
-            && !self.repeats(unit)
-            && !self.helps_with_the_act(at)
-            && !self.uses_what_was_asked(at)
-        {
+        if self.helps_with_the_act(at) || self.uses_what_was_asked(at) {
+            return Ok(());
+        }
+        if unit.is(UNLESS_ASKED) && !self.repeats(unit) {
             return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
         }
         if self.echo.several && unit.is(Classes::GOOD) {
@@ -192,7 +191,12 @@ impl<'a> Case<'_, 'a, '_> {
     pub(super) fn repeats(&self, unit: &Unit<'a>) -> bool {
         let words = &self.tokens[unit.first..unit.first + unit.len];
         let safe = !self.echo.leaves_out || unit.is(Classes::VERB);
-        let points = |word: &Token<'_>| matches!(word.text, "me" | "us" | "it" | "that" | "this" | "for");
+        let points = |word: &Token<'_>| {
+            matches!(
+                word.text,
+                "me" | "us" | "it" | "that" | "this" | "for" | "in" | "on" | "up" | "out" | "off"
+            )
+        };
         let repeated = |(at, word): (usize, &Token<'a>)| self.echo.repeats(word) || (at > 0 && points(word));
         safe && !self.echo.alternatives && words.iter().enumerate().all(repeated)
     }

@@ -25,7 +25,10 @@ impl<'a> Case<'_, 'a, '_> {
         let joined = |unit: &&Unit<'_>| unit.after == Gap::None;
         let count = self.units[at..].iter().take_while(joined).count();
         let object = self.units[at + 1..].iter().take(count);
+        let pointed =
+            |at: usize| matches!(self.units[at - 1].text, "that" | "this") && self.is_known_object(at);
         object.into_iter().any(|unit| !unit.is(decides) && self.repeats(unit))
+            || (at + 2 <= at + count && at + 2 < self.units.len() && pointed(at + 2))
     }
 
     /// "Thanks for checking": what someone is thanked for.
@@ -49,8 +52,8 @@ impl<'a> Case<'_, 'a, '_> {
     /// "That's my card": says what the thing that was pointed at is.
     pub(super) fn is_identified(&self, at: usize) -> bool {
         let unit = &self.units[at];
-        let nameable =
-            unit.classes.is_blank() && unit.is(Classes::THING.or(Classes::PLAIN).or(Classes::DEED));
+        let nameable = unit.classes.without(Classes::VERB).is_blank()
+            && unit.is(Classes::THING.or(Classes::PLAIN).or(Classes::DEED));
         let Some(is) = self.leader(at).filter(|_| nameable) else { return false };
         let points =
             is.checked_sub(1).is_some_and(|before| matches!(self.units[before].text, "that" | "it" | "this"));
@@ -196,7 +199,8 @@ impl<'a> Case<'_, 'a, '_> {
         let acts = leader.is_some_and(|act| {
             let plain =
                 matches!(act.text, "make" | "do" | "take" | "get" | "me" | "us") && !self.echo.names_act;
-            let same = act.is(Classes::VERB) && (!self.echo.names_act || self.repeats(act));
+            let same = (act.is(Classes::VERB) || self.is_unknown_act(act))
+                && (!self.echo.names_act || self.repeats(act));
             let given = matches!(act.text, "me" | "us")
                 && self
                     .clause(at)

@@ -50,6 +50,8 @@ pub(super) fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>)
         && !(is_truth(units[at].text) && clause().next().is_some_and(leads_to_truth));
     let about_it = match subject(clause()) {
         Some("i" | "we") => false,
+        // "Remove them?" "They are fine": what is fine may stay.
+        Some("they") => !(echo.names_act && echo.says_them),
         Some("you") => !about_asker,
         _ => true,
     };
