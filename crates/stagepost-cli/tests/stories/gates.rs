@@ -304,13 +304,13 @@ fn a_journey_that_nobody_finishes_is_given_up() {
     ]}"#;
     let file = project.write("journey.json", text);
     let run = ["gate", "journey", "run", file.to_str().unwrap()];
-    assert!(project.ok(&["gate", "journey", "list"]).contains("no journey"));
     assert_eq!(project.run(&run).code, 6);
     assert_eq!(project.ok(&["gate", "journey", "list"]).trim(), "note  waits at note.ok.1");
     project.run(&["gate", "journey", "abandon", "other"]).fails(3, &["no journey `other`", "journey list"]);
     let told = project.ok(&["gate", "journey", "abandon", "note", "--why", "out of date"]);
     assert!(told.contains("note.ok.1 is cancelled") && told.contains("given up"), "{told}");
     assert!(project.ok(&["--quiet", "gate", "journey", "list"]).is_empty());
+    assert!(project.ok(&["gate", "journey", "list"]).contains("no journey"));
     assert!(project.ok(&["gate", "show", "note.ok.1"]).contains("out of date"));
     project.run(&["gate", "journey", "abandon", "note"]).fails(3, &["no journey `note`"]);
     assert_eq!(project.run(&run).code, 7, "it was given up there");

@@ -7,6 +7,8 @@ use super::objects::is_pointer;
 use super::units::{Unit, is_courtesy};
 
 impl<'a> Case<'_, 'a, '_> {
+    /// "Yes, could you book it?", "can you do that for me, please?", "yes, please book it?": a question in form only.
+    /// Without a yes it must be polite, for "can you do that?" may want to know whether you can.
     pub(super) fn is_request(&self) -> bool {
         let units = self.units;
         let open = self.echo.several || self.echo.wants_words || self.echo.alternatives || !self.echo.asked;
@@ -29,6 +31,7 @@ impl<'a> Case<'_, 'a, '_> {
             }
     }
 
+    /// "Could you …": what follows must be the act that was asked about, or stand for it.
     pub(super) fn is_request_at(&self, you: usize) -> bool {
         let asking = matches!(self.units[you - 1].text, "can" | "could" | "would" | "will");
         let mut rest =
@@ -42,10 +45,12 @@ impl<'a> Case<'_, 'a, '_> {
         asking && self.units[you].text == "you" && act
     }
 
+    /// "Book it?" "Please book it", "I would like to book it", "make the booking": asking for the very act is a yes.
     pub(super) fn asks_for_the_act(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let open = self.echo.several || self.echo.wants_words;
-        let act = (unit.is(Classes::VERB.or(Classes::CHANGE)) && self.repeats(unit))
+        let known = unit.is(Classes::VERB.or(Classes::CHANGE)) || self.is_unknown_act(unit);
+        let act = (known && self.repeats(unit))
             || (is_light(unit.text) && self.has_asked_object(at) && !self.echo.alternatives);
         if !self.echo.asked || open || !act {
             return false;
@@ -65,6 +70,12 @@ impl<'a> Case<'_, 'a, '_> {
         })
     }
 
+    /// "Archive it?" "Archive it, please": the language does not know the act, but the question does.
+    pub(super) fn is_unknown_act(&self, unit: &Unit<'a>) -> bool {
+        unit.len == 1 && self.echo.is_act(&self.tokens[unit.first])
+    }
+
+    /// "How about the Grand Hotel?" "I like that hotel."
     pub(super) fn likes_the_suggestion(&self, at: usize) -> bool {
         let (unit, next) = (&self.units[at], self.units.get(at + 1));
         let mine = at.checked_sub(1).is_some_and(|before| matches!(self.units[before].text, "i" | "we"));
@@ -72,11 +83,13 @@ impl<'a> Case<'_, 'a, '_> {
         self.echo.suggests && !self.echo.several && mine && points && matches!(unit.text, "like" | "love")
     }
 
+    /// "Book a visit?" "Yes, help me book one": help with the very act.
     pub(super) fn helps_with_the_act(&self, at: usize) -> bool {
         let act = self.units.get(at + 1).is_some_and(|act| act.is(Classes::VERB) && self.repeats(act));
         self.units[at].text == "help" && act && self.opens_with_yes()
     }
 
+    /// "Cancel the order?" "Yes, cancel it": an act that was asked about, after a yes.
     pub(super) fn is_asked_stop(&self, unit: &Unit<'a>) -> bool {
         let ends = Classes::STOP.or(Classes::BACK);
         let agreed = self.units.first().is_some_and(|unit| unit.is(Classes::APPROVAL));
@@ -86,6 +99,7 @@ impl<'a> Case<'_, 'a, '_> {
         unit.is(ends) && !unit.is(NEVER.without(ends)) && (agreed || carried) && self.repeats(unit)
     }
 
+    /// "I would merge it", "we could do that": says what one would do.
     pub(super) fn is_supposed(&self, at: usize) -> bool {
         let Some(before) = at.checked_sub(2) else { return false };
         let (who, would) = (&self.units[before], &self.units[at - 1]);
@@ -96,6 +110,7 @@ impl<'a> Case<'_, 'a, '_> {
         matches!(who.text, "i" | "we") && who.len == 1 && supposing && acts
     }
 
+    /// "I restarted it": it was done, not asked for.
     pub(super) fn is_done(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let past =
@@ -107,6 +122,7 @@ impl<'a> Case<'_, 'a, '_> {
     }
 }
 
+/// Verbs that say little without their object.
 pub(super) fn is_light(word: &str) -> bool {
     matches!(
         word,
@@ -123,6 +139,7 @@ pub(super) fn is_light(word: &str) -> bool {
     )
 }
 
+/// Whether anything is put as a question: a question mark, or an auxiliary before its subject.
 pub(super) fn is_question(units: &[Unit<'_>]) -> bool {
     units.iter().any(|unit| unit.after == Gap::Question)
         || units.windows(2).enumerate().any(|(at, pair)| {

@@ -109,6 +109,7 @@ pub(super) struct Case<'c, 'a, 'q> {
 }
 
 impl<'a> Case<'_, 'a, '_> {
+    /// Checks that one unit decides nothing against a consent.
     pub(super) fn account(&self, at: usize) -> Result<(), Obstacle<'a>> {
         let unit = &self.units[at];
         let hedges = if self.risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
@@ -129,11 +130,10 @@ impl<'a> Case<'_, 'a, '_> {
         if (unit.is(Classes::VERB) && self.widens(at) || self.is_each(at)) && !self.echo.says_all {
             return Err(Obstacle::Reserve(unit.text, "all"));
         }
-        if unit.is(UNLESS_ASKED)
-            && !self.repeats(unit)
-            && !self.helps_with_the_act(at)
-            && !self.uses_what_was_asked(at)
-        {
+        if self.helps_with_the_act(at) || self.uses_what_was_asked(at) {
+            return Ok(());
+        }
+        if unit.is(UNLESS_ASKED) && !self.repeats(unit) {
             return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
         }
         if self.echo.several && unit.is(Classes::GOOD) {
@@ -166,13 +166,17 @@ impl<'a> Case<'_, 'a, '_> {
         }
     }
 
+    /// "Tea or coffee?", "what time?" "Yes": nothing is decided by that. Whoever confirms or approves in so many words
+    /// means the whole of what was asked.
     pub(super) fn cannot_be_agreed_to(&self) -> Option<&'static str> {
         let confirms = |unit: &Unit<'_>| {
             matches!(unit.text, "approve" | "approved" | "confirm" | "confirmed")
                 || unit.text == "i" && unit.is(Classes::GO)
         };
+        let short =
+            |unit: &Unit<'_>| unit.len == 1 || matches!(unit.text, "yes" | "yeah" | "ok" | "okay" | "sure");
         let plainly =
-            |unit: &Unit<'_>| unit.len == 1 && unit.is(Classes::APPROVAL.or(NOTHING)) && unit.text != "do";
+            |unit: &Unit<'_>| short(unit) && unit.is(Classes::APPROVAL.or(NOTHING)) && unit.text != "do";
         if self.echo.wants_words {
             Some("it was asked what, not whether")
         } else if self.echo.either_or && !self.units.iter().any(confirms) {
@@ -187,7 +191,12 @@ impl<'a> Case<'_, 'a, '_> {
     pub(super) fn repeats(&self, unit: &Unit<'a>) -> bool {
         let words = &self.tokens[unit.first..unit.first + unit.len];
         let safe = !self.echo.leaves_out || unit.is(Classes::VERB);
-        let points = |word: &Token<'_>| matches!(word.text, "me" | "us" | "it" | "that" | "this" | "for");
+        let points = |word: &Token<'_>| {
+            matches!(
+                word.text,
+                "me" | "us" | "it" | "that" | "this" | "for" | "in" | "on" | "up" | "out" | "off"
+            )
+        };
         let repeated = |(at, word): (usize, &Token<'a>)| self.echo.repeats(word) || (at > 0 && points(word));
         safe && !self.echo.alternatives && words.iter().enumerate().all(repeated)
     }
@@ -200,6 +209,7 @@ impl<'a> Case<'_, 'a, '_> {
         self.spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon))
     }
 
+    /// "Yeah, right" and nothing else is seldom meant.
     pub(super) fn is_mockery(&self, at: usize) -> bool {
         let yeah = at
             .checked_sub(1)
@@ -207,6 +217,7 @@ impl<'a> Case<'_, 'a, '_> {
         yeah && self.units[at].text == "right" && self.units[at].len == 1
     }
 
+    /// "Actually, yes", "that is actually right": it takes nothing back.
     pub(super) fn is_emphasis(&self, at: usize) -> bool {
         let (unit, next) = (&self.units[at], self.units.get(at + 1));
         let states = |before: &Unit<'_>| matches!(before.text, "is" | "'s" | "are" | "'re");

@@ -47,6 +47,8 @@ pub(super) struct Echo<'q> {
     words: Vec<&'q str>,
     /// The words for what the act is done to, and those for the same.
     things: Vec<(&'q str, u64)>,
+    /// Acts that the language does not know, told by where they stand: "shall I archive it?".
+    acts: Vec<&'q str>,
     /// Where words are joined to one name, such as a path: from and to, in `words`.
     joined: Vec<(usize, usize)>,
     /// How many numbers it has.
@@ -72,6 +74,8 @@ pub(super) struct Echo<'q> {
     pub(super) either_or: bool,
     /// Whether it asks in the negative ("don't you want …?"): a bare yes or no can then mean either.
     pub(super) negative: bool,
+    /// Whether it speaks of several things as "them".
+    pub(super) says_them: bool,
     /// Whether it suggests something ("how about …?"): to like it is then to agree.
     pub(super) suggests: bool,
     /// Whether it asks for faults ("any objections?"): to have none is then a no.
@@ -127,9 +131,14 @@ impl<'q> Echo<'q> {
         self.numbers += usize::from(is_number(token));
         self.leaves_out |= leaves_out(tokens, at);
         self.names_act |= names_act(token);
+        if is_unknown_act(tokens, at) {
+            self.names_act = true;
+            self.acts.push(token.stem);
+        }
         self.says_all |= classes.any(Classes::ALL);
         self.alternatives |= token.text == "or";
         self.faults |= classes.any(Classes::FAULT);
+        self.says_them |= matches!(token.text, "them" | "those" | "these");
         self.suggests |= token.text == "about" && at > 0 && matches!(tokens[at - 1].text, "how" | "what");
         let told = told(tokens, at, lexicon);
         self.closing |= told.any(Classes::CLOSING);
@@ -162,6 +171,11 @@ impl<'q> Echo<'q> {
     /// Whether an answer's word repeats the question, in its own or another word for the same.
     pub(super) fn repeats(&self, token: &Token<'_>) -> bool {
         token.same() & self.same != 0 || self.says(token)
+    }
+
+    /// Whether an answer's word is an act that was asked about and that the language does not know.
+    pub(super) fn is_act(&self, token: &Token<'_>) -> bool {
+        self.acts.contains(&token.stem)
     }
 
     /// Whether an answer's word stands in the question itself.
@@ -260,6 +274,25 @@ fn is_grammar(token: &Token<'_>) -> bool {
     token.entry.is_some_and(|entry| {
         entry.classes.any(grammar) && entry.same == 0 && !entry.classes.any(Classes::VERB)
     })
+}
+
+/// "Shall I archive it?", "want me to archive it?", "archive it?": an unknown word where an act is named.
+fn is_unknown_act(tokens: &[Token<'_>], at: usize) -> bool {
+    let word = |back: usize| at.checked_sub(back).map_or("", |before| tokens[before].text);
+    let begins = at.checked_sub(1).is_none_or(|before| tokens[before].after >= Gap::Stop);
+    let end = tokens[at..].iter().find(|token| token.after >= Gap::Stop);
+    let asks = tokens[at].after < Gap::Stop && end.is_some_and(|end| end.after == Gap::Question);
+    let asked = matches!(word(1), "i" | "we")
+        && matches!(word(2), "shall" | "should" | "can" | "may" | "could" | "must");
+    let wished = word(1) == "to"
+        && matches!(
+            word(2),
+            "me" | "us" | "like" | "want" | "wish" | "ok" | "okay" | "ready" | "about" | "going" | "need"
+        );
+    let joined = word(1) == "and" && word(2) == "ahead";
+    !tokens[at].is_known()
+        && !tokens[at].classes().any(Classes::PLAIN.or(Classes::TIME))
+        && (asked || wished || joined || (begins && asks && !is_number(&tokens[at])))
 }
 
 fn names_act(token: &Token<'_>) -> bool {

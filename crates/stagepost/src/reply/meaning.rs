@@ -83,6 +83,9 @@ impl<'a, 'q> Answer<'a, 'q> {
         if let Some(word) = self.said(Classes::STOP).filter(|_| change.is_none()) {
             return (Meaning::Cancel, word);
         }
+        if let Some(word) = self.keeps() {
+            return (Meaning::Refusal, word);
+        }
         let more = self.said(Classes::MORE.or(Classes::TELL));
         if let Some(word) = self.bare_no().filter(|_| self.echo().negative) {
             return (Meaning::Either, word);
@@ -135,6 +138,23 @@ impl<'a, 'q> Answer<'a, 'q> {
     /// The first unit of these classes that no negator reaches.
     fn said(&self, classes: Classes) -> Option<&'a str> {
         self.units.iter().find(|unit| unit.says(classes)).map(|unit| unit.text)
+    }
+
+    /// "Remove them?" "Keep them": leaving something as it is, and nothing else.
+    fn keeps(&self) -> Option<&'a str> {
+        let keeps = |word: &str| matches!(word, "keep" | "leave");
+        let points =
+            |word: &str| matches!(word, "it" | "them" | "that" | "this" | "those" | "these" | "everything");
+        let at = self.tokens.windows(2).position(|pair| keeps(pair[0].text) && points(pair[1].text))?;
+        let known = Classes::NO
+            .or(Classes::FILL)
+            .or(Classes::WHO)
+            .or(Classes::WANT)
+            .or(Classes::AUX)
+            .or(Classes::NOT);
+        let kept = |token: &Token<'_>| keeps(token.text) || matches!(token.text, "be" | "alone" | "there");
+        let plain = self.tokens.iter().all(|token| kept(token) || token.classes().any(known));
+        (plain && !self.echo().contains(self.tokens[at].text)).then_some(self.tokens[at].text)
     }
 
     /// A no with nothing that says what it refuses.

@@ -9,6 +9,7 @@ use super::praise::{is_thanks, is_truth};
 use super::units::{Unit, is_courtesy};
 
 impl<'a> Case<'_, 'a, '_> {
+    /// "Schedule a visit?" "Yes, let's schedule one": not a number, where none was asked about.
     pub(super) fn is_one_of_it(&self, at: usize) -> bool {
         let acts =
             |before: &Unit<'_>| before.after == Gap::None && before.is(Classes::VERB.or(Classes::WANT));
@@ -18,20 +19,26 @@ impl<'a> Case<'_, 'a, '_> {
         plain && ends && self.echo.numbers == 0 && at.checked_sub(1).is_some_and(|at| acts(&self.units[at]))
     }
 
+    /// "Make the booking": the object of a verb that says little is what the question was about.
     pub(super) fn has_asked_object(&self, at: usize) -> bool {
         let decides = NOTHING.or(Classes::WANT).or(Classes::APPROVAL);
         let joined = |unit: &&Unit<'_>| unit.after == Gap::None;
         let count = self.units[at..].iter().take_while(joined).count();
         let object = self.units[at + 1..].iter().take(count);
+        let pointed =
+            |at: usize| matches!(self.units[at - 1].text, "that" | "this") && self.is_known_object(at);
         object.into_iter().any(|unit| !unit.is(decides) && self.repeats(unit))
+            || (at + 2 <= at + count && at + 2 < self.units.len() && pointed(at + 2))
     }
 
+    /// "Thanks for checking": what someone is thanked for.
     pub(super) fn is_thanked_for(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let favour = at.checked_sub(1).is_some_and(|before| self.units[before].text == "for");
         unit.text.ends_with("ing") && favour && self.units[..at].iter().any(|unit| is_thanks(unit.text))
     }
 
+    /// "Pay with the Visa?" "Yes, use that card", "use the Visa".
     pub(super) fn uses_what_was_asked(&self, at: usize) -> bool {
         let points =
             self.units.get(at + 1).is_some_and(|next| matches!(next.text, "the" | "that" | "this" | "it"));
@@ -42,10 +49,11 @@ impl<'a> Case<'_, 'a, '_> {
             && !self.echo.names_act
     }
 
+    /// "That's my card": says what the thing that was pointed at is.
     pub(super) fn is_identified(&self, at: usize) -> bool {
         let unit = &self.units[at];
-        let nameable =
-            unit.classes.is_blank() && unit.is(Classes::THING.or(Classes::PLAIN).or(Classes::DEED));
+        let nameable = unit.classes.without(Classes::VERB).is_blank()
+            && unit.is(Classes::THING.or(Classes::PLAIN).or(Classes::DEED));
         let Some(is) = self.leader(at).filter(|_| nameable) else { return false };
         let points =
             is.checked_sub(1).is_some_and(|before| matches!(self.units[before].text, "that" | "it" | "this"));
@@ -59,6 +67,7 @@ impl<'a> Case<'_, 'a, '_> {
             && !self.echo.conflicts(&self.tokens[unit.first])
     }
 
+    /// "Play the album?" "Play the movie": what goes with the act, but not with its object.
     pub(super) fn is_other_thing(&self, unit: &Unit<'a>) -> bool {
         let token = &self.tokens[unit.first];
         unit.is(Classes::THING) && !self.echo.says(token) && self.echo.conflicts(token)
@@ -68,6 +77,7 @@ impl<'a> Case<'_, 'a, '_> {
         at.checked_sub(1).is_some_and(|before| is_pointer(self.units[before].text))
     }
 
+    /// "Add it to the calendar?" "Yes, with a reminder": another word for the same is something new after "with".
     pub(super) fn is_added(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let own = self.tokens[unit.first..unit.first + unit.len].iter().all(|token| self.echo.says(token));
@@ -77,6 +87,7 @@ impl<'a> Case<'_, 'a, '_> {
         !own && !unit.is(Classes::VERB.or(Classes::WANT)) && opens && !self.praised_before(at)
     }
 
+    /// The unit before a thing and the words that point at it.
     pub(super) fn leader(&self, at: usize) -> Option<usize> {
         let points = |unit: &Unit<'_>| is_pointer(unit.text) && unit.len == 1 || unit.is(Classes::GOOD);
         let joined = |before: &usize| self.units[*before].after == Gap::None;
@@ -84,6 +95,7 @@ impl<'a> Case<'_, 'a, '_> {
         Some(before)
     }
 
+    /// The units of the clause around a unit.
     pub(super) fn clause(&self, at: usize) -> std::ops::Range<usize> {
         let start =
             self.units[..at].iter().rposition(|unit| unit.after != Gap::None).map_or(0, |stop| stop + 1);
@@ -91,6 +103,7 @@ impl<'a> Case<'_, 'a, '_> {
         start..end.map_or(self.units.len(), |end| at + end + 1)
     }
 
+    /// "The plan is fine", "that's the right answer", "go ahead with the plan"; but not "send the summary".
     pub(super) fn is_matter(&self, at: usize) -> bool {
         if !self.units[at].is(Classes::MATTER) {
             return false;
@@ -115,6 +128,7 @@ impl<'a> Case<'_, 'a, '_> {
         }
     }
 
+    /// "Make the booking", "go ahead with the reservation": the act as a thing, where the question names no other.
     pub(super) fn is_deed(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let carried = self.clause(at).any(|at| {
@@ -124,6 +138,7 @@ impl<'a> Case<'_, 'a, '_> {
         unit.is(Classes::DEED) && !self.echo.names_act && carried && !self.echo.alternatives
     }
 
+    /// "Reserve this?" "Yes, I would like to book a rental car": after a yes, a word for what was only pointed at.
     pub(super) fn is_meant_thing(&self, at: usize) -> bool {
         let (unit, echo) = (&self.units[at], self.echo);
         let open = echo.alternatives || echo.several || echo.leaves_out || echo.wants_words;
@@ -133,6 +148,7 @@ impl<'a> Case<'_, 'a, '_> {
         meant && unit.len == 1 && is_thing(&self.tokens[unit.first])
     }
 
+    /// "Yes, captain", "sure, my friend": nobody is meant but the one who asked.
     pub(super) fn addresses(&self, at: usize) -> bool {
         let agrees = Classes::APPROVAL.or(Classes::GREET);
         let before = self.units[..at].iter().rev().find(|unit| unit.text != "my" || unit.len > 1);
@@ -145,6 +161,7 @@ impl<'a> Case<'_, 'a, '_> {
         self.units[at].is(Classes::NAME) && before.is_none_or(called)
     }
 
+    /// "Reserve it?" "Yes, reserve the car", "that car sounds good": a word for what the question is about.
     pub(super) fn is_known_object(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let token = &self.tokens[unit.first];
@@ -171,6 +188,7 @@ impl<'a> Case<'_, 'a, '_> {
         }
     }
 
+    /// Whether a thing is what the act is done to, what is wanted, or what is praised.
     pub(super) fn is_object_of_the_act(&self, at: usize) -> bool {
         let rest = self.units.get(at + 1);
         let judged = |unit: &Unit<'_>| unit.is(Classes::AUX.or(Classes::GOOD)) || is_judging(unit.text);
@@ -181,7 +199,8 @@ impl<'a> Case<'_, 'a, '_> {
         let acts = leader.is_some_and(|act| {
             let plain =
                 matches!(act.text, "make" | "do" | "take" | "get" | "me" | "us") && !self.echo.names_act;
-            let same = act.is(Classes::VERB) && (!self.echo.names_act || self.repeats(act));
+            let same = (act.is(Classes::VERB) || self.is_unknown_act(act))
+                && (!self.echo.names_act || self.repeats(act));
             let given = matches!(act.text, "me" | "us")
                 && self
                     .clause(at)
@@ -205,6 +224,7 @@ impl<'a> Case<'_, 'a, '_> {
             .any(|unit| unit.is(Classes::GOOD.or(Classes::GO)) || unit.is(Classes::YES) && unit.len > 1)
     }
 
+    /// "A green door is fine": approving of one thing the question named leaves the rest open.
     pub(super) fn names_one_aspect(&self, at: usize) -> bool {
         let judged = |unit: &Unit<'_>| unit.is(Classes::AUX.or(Classes::GOOD)) || is_judging(unit.text);
         let pointed = |unit: &Unit<'_>| matches!(unit.text, "that" | "this" | "these" | "those");
@@ -223,6 +243,7 @@ impl<'a> Case<'_, 'a, '_> {
             && !before.any(pointed))
     }
 
+    /// "On May 3rd?" "Yes, May 3rd": a number of the question, said after a yes.
     pub(super) fn repeats_number(&self, unit: &Unit<'a>) -> bool {
         let before = self.units.iter().take_while(|other| other.first < unit.first);
         let agrees = before.into_iter().any(|unit| unit.is(Classes::YES) || is_truth(unit.text));
@@ -230,10 +251,12 @@ impl<'a> Case<'_, 'a, '_> {
         agrees && plain && !self.echo.several && self.echo.repeats_number(self.tokens, unit.first)
     }
 
+    /// "Delete everything": an act must not grow beyond what was asked.
     pub(super) fn widens(&self, at: usize) -> bool {
         self.units[at + 1..].iter().take(2).any(|next| next.is(Classes::ALL))
     }
 
+    /// "Yes, every Friday": more than was asked.
     pub(super) fn is_each(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let counted = self
@@ -244,6 +267,7 @@ impl<'a> Case<'_, 'a, '_> {
     }
 }
 
+/// Words that only point at a thing.
 pub(super) fn is_pointer(word: &str) -> bool {
     matches!(
         word,
@@ -251,6 +275,7 @@ pub(super) fn is_pointer(word: &str) -> bool {
     )
 }
 
+/// Words that put a thing beside another.
 pub(super) fn is_place(word: &str) -> bool {
     matches!(
         word,

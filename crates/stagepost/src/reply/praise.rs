@@ -5,6 +5,7 @@ use super::lexicon::{Classes, Lexicon};
 use super::normalise::Gap;
 use super::units::{Unit, is_courtesy};
 
+/// Whether the unit at `at` approves of what was asked.
 pub(super) fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let unit = &units[at];
     // "Anything else?" "It is okay, great, thanks." is no yes.
@@ -23,6 +24,7 @@ pub(super) fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
         && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && praises_the_matter(units, at, echo)))
 }
 
+/// "It's okay", "that's alright" with nothing after it.
 pub(super) fn is_said_of_it(units: &[Unit<'_>], at: usize) -> bool {
     let mut before = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
     let ends = units[at].after != Gap::None
@@ -34,6 +36,10 @@ pub(super) fn is_resigned(word: &str) -> bool {
     matches!(word, "ok" | "okay" | "okey" | "k" | "kk" | "alright" | "all" | "it")
 }
 
+/// Whether praise is about what was asked.
+///
+/// "I am right" and "I have a good idea" are about oneself, "you are great" is about the asker, and "great, thanks"
+/// without a question ends a talk.
 pub(super) fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let clause = || units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
     let short = units[at].len == 1 || units[at].text == "all";
@@ -44,12 +50,15 @@ pub(super) fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>)
         && !(is_truth(units[at].text) && clause().next().is_some_and(leads_to_truth));
     let about_it = match subject(clause()) {
         Some("i" | "we") => false,
+        // "Remove them?" "They are fine": what is fine may stay.
+        Some("they") => !(echo.names_act && echo.says_them),
         Some("you") => !about_asker,
         _ => true,
     };
     about_it && !(thanked || turned_down || is_demand(clause()) || describes(units, at))
 }
 
+/// "It's a nice place", "it was good": tells what something is like, and asks for nothing.
 pub(super) fn describes(units: &[Unit<'_>], at: usize) -> bool {
     let unit = &units[at];
     let before = || units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
@@ -66,11 +75,13 @@ pub(super) fn describes(units: &[Unit<'_>], at: usize) -> bool {
     past || (article && thing && unit.after == Gap::None) || (subject && is && !plainly)
 }
 
+/// The nearest word before that stands for a person or thing.
 pub(super) fn subject<'u>(mut backwards: impl Iterator<Item = &'u Unit<'u>>) -> Option<&'u str> {
     let stands = |unit: &&Unit<'_>| unit.is(Classes::WHO) || (unit.is(Classes::FILL) && unit.len > 1);
     backwards.find(stands).map(|unit| unit.text)
 }
 
+/// "It has to be …", "be …", "the … one": a demand or a description of what is wanted.
 pub(super) fn is_demand<'u>(backwards: impl Iterator<Item = &'u Unit<'u>> + Clone) -> bool {
     let required = backwards.clone().any(|unit| unit.is(Classes::WANT) && unit.len > 1);
     let ordered = backwards.clone().last().is_some_and(|first| matches!(first.text, "be" | "let"));
@@ -82,6 +93,7 @@ pub(super) fn is_thanks(word: &str) -> bool {
     matches!(word, "thanks" | "thank" | "thx" | "ty")
 }
 
+/// "You are right" and "you are so right" are about the matter; "you are a bot, right" only asks.
 pub(super) fn leads_to_truth(before: &Unit<'_>) -> bool {
     let strengthens = |word| {
         matches!(
@@ -103,6 +115,9 @@ pub(super) fn is_truth(word: &str) -> bool {
     matches!(word, "right" | "correct" | "exactly" | "exact" | "precise" | "precisely" | "accurate" | "spot")
 }
 
+/// Whether a word is a longer word of approval with one slip: a letter dropped or doubled inside, or two swapped.
+///
+/// Other endings and other letters are not forgiven: "correcto" and "perfekt" are other languages' words.
 pub(super) fn misspells_approval(word: &str, lexicon: &Lexicon) -> bool {
     let first = word.as_bytes()[0];
     let start = lexicon.approvals().partition_point(|right| right.as_bytes()[0] < first);

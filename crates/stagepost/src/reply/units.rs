@@ -178,7 +178,8 @@ fn phrase_at(tokens: &[Token<'_>], at: usize, lexicon: &Lexicon) -> Option<(usiz
         }
     }
     found[..count].iter().rev().find_map(|&(end, classes)| {
-        let speaks_of_another = classes.any(Classes::APPROVAL.or(Classes::TAIL)) && points_on(tokens, end);
+        let speaks_of_another =
+            classes.any(Classes::APPROVAL.or(Classes::TAIL).or(Classes::FILL)) && points_on(tokens, end);
         Some((end, settled(classes, tokens, end).filter(|_| !speaks_of_another)?))
     })
 }
