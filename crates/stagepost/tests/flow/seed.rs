@@ -63,6 +63,7 @@ fn checkpoint_pruning_test() {
     let other = Story::new();
     other.home.write("stop8", "");
     assert!(matches!(other.start(&chain(10)).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(other.output("s8"), b"said 8\n", "how it failed is not given up either");
     let policy = stagepost::retention::Policy { keep_last: Some(1), ..Default::default() };
     other.project.apply_gc(&other.project.plan_gc(&policy).unwrap()).unwrap();
     other.home.remove("stop8");
