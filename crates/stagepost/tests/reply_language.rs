@@ -75,13 +75,72 @@ fn hundreds_of_ways_not_to_agree_are_never_a_consent() {
     let all = replies(include_str!("replies/no_consent.txt"));
     assert!(all.len() > 400, "{}", all.len());
     for (question, text) in all {
-        // An approval is not asked for with "which" and "what".
-        let kinds = if question.is_some_and(|question| question.starts_with("Wh")) { 1 } else { 2 };
-        for kind in [Kind::Confirm, Kind::Approve].into_iter().take(kinds) {
+        for kind in [Kind::Confirm, Kind::Approve] {
             let reply = parse(text, &asked(kind, question));
             assert!(!reply.action.is_consent(), "{kind} {question:?} `{text}`: {}", reply.because);
         }
     }
+}
+
+#[test]
+fn hundreds_of_ways_to_refuse_are_understood() {
+    let all = replies(include_str!("replies/refusals.txt"));
+    assert!(all.len() > 350, "{}", all.len());
+    for (question, text) in all {
+        let reply = parse(text, &asked(Kind::Confirm, question));
+        let refused = matches!(reply.action, Action::Reject | Action::Cancel);
+        assert!(refused, "{question:?} `{text}` is read as {}: {}", reply.action, reply.because);
+    }
+}
+
+#[test]
+fn a_yes_to_a_question_that_asks_which_or_what_answers_nothing() {
+    let open = [
+        "Tea or coffee?",
+        "Should I keep it, or throw it away?",
+        "Which city?",
+        "For how many people?",
+        "Tell me what time suits you.",
+        "Shall we go on Monday? From which station?",
+    ];
+    for question in open {
+        for text in ["yes", "ok", "sounds good", "go ahead", "sure, please do", "perfect"] {
+            for kind in [Kind::Confirm, Kind::Approve] {
+                let reply = parse(text, &Question::new(kind).asking(question));
+                assert_eq!(reply.action, Action::Clarify, "{kind} {question} `{text}`: {}", reply.because);
+            }
+        }
+        assert!(!parse("no", &Question::new(Kind::Confirm).asking(question)).action.is_consent());
+    }
+    let closed = [
+        "Proceed, yes or no?",
+        "It takes two or three minutes. Go on?",
+        "Delete the files that are old or empty?",
+        "Is it right or not?",
+        "What about Rome?",
+        "How does that sound?",
+    ];
+    for question in closed {
+        assert_eq!(confirm_asked(question, "yes").action, Action::Confirm, "{question}");
+    }
+    // Whoever approves in so many words means the whole of it.
+    let question = Question::new(Kind::Approve).asking("Deploy on Monday or on Tuesday?");
+    assert_eq!(parse("approved", &question).action, Action::Approve);
+}
+
+#[test]
+fn a_bare_yes_or_no_to_a_negative_question_can_mean_either() {
+    for question in
+        ["Don't you want a backup?", "You don't need a receipt?", "Shouldn't we wait?", "Do you not agree?"]
+    {
+        for text in ["yes", "no", "nope", "ok", "yes please"] {
+            assert_eq!(confirm_asked(question, text).action, Action::Clarify, "{question} `{text}`");
+        }
+        assert_eq!(confirm_asked(question, "no, do not do it").action, Action::Reject, "{question}");
+    }
+    assert_eq!(confirm_asked("Don't you want a backup?", "yes, I do").action, Action::Confirm);
+    assert_eq!(confirm_asked("Why don't we start?", "yes").action, Action::Confirm);
+    assert_eq!(confirm_asked("That is right, isn't it?", "yes").action, Action::Confirm);
 }
 
 #[test]

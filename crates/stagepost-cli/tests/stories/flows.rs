@@ -63,6 +63,9 @@ fn a_flow_that_failed_is_shown_mended_and_gone_on_with() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("one | hello") && ran.err.contains("two failed"), "{}", ran.err);
     assert!(ran.out.contains("next: stagepost flow resume r1"), "{}", ran.out);
+    let quiet = project.run(&["--quiet", "flow", "resume", "r1"]);
+    assert_eq!((quiet.code, quiet.out.as_str()), (1, "r1\n"), "{quiet:?}");
+    assert!(quiet.err.contains("run r1 failed"), "{quiet:?}");
     let shown = project.json(&["flow", "show", "r1"]);
     assert_eq!(shown["run"]["status"], "failed");
     let of = |step: usize| shown["run"]["steps"][step]["status"].as_str().unwrap().to_owned();
@@ -76,7 +79,7 @@ fn a_flow_that_failed_is_shown_mended_and_gone_on_with() {
 
     std::fs::remove_file(project.folder.join("fail")).unwrap();
     project.ok(&["flow", "resume", "r1"]);
-    assert_eq!(log(&project), "one two two three");
+    assert_eq!(log(&project), "one two two two three");
     assert_eq!(project.ok(&["--quiet", "flow", "list", "--status", "completed"]), "r1\n");
     assert_eq!(project.ok(&["flow", "show", "r1", "--output", "one"]), "hello\n");
     let again = project.run(&["flow", "resume", "r1"]);

@@ -263,6 +263,59 @@ fn a_program_asks_for_us() {
     assert_eq!(project.run(&["gate", "ask", "Go on?", "--via", "exit 3"]).code, 6);
 }
 
+/// Reads the number that a program wrote to a file, once it is there.
+fn number_in(file: &std::path::Path) -> i32 {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(20) {
+        match std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok()) {
+            Some(number) => return number,
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    }
+    panic!("{} was never written", file.display());
+}
+
+#[test]
+fn killed_while_a_program_asks_the_gate_stays_and_the_program_does_not() {
+    let project = TempProject::new();
+    let asks = "(sleep 600 & echo $! > grandchild; wait) & echo $$ > child; wait; echo yes";
+    let mut asker = started(&project, &["gate", "ask", "Deploy?", "--id", "v", "--via", asks]);
+    let numbers = ["child", "grandchild"].map(|name| number_in(&project.folder.join(name)));
+    let all = numbers.map(stagepost::process::Identity::of);
+    assert!(all.iter().all(stagepost::process::Identity::is_alive), "{all:?}");
+    asker.kill().unwrap();
+    asker.wait().unwrap();
+    let begun = Instant::now();
+    while all.iter().any(stagepost::process::Identity::is_alive) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "left behind: {all:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(project.ok(&["--quiet", "gate", "list"]).trim(), "v");
+    project.ok(&["gate", "answer", "v", "yes"]);
+    project.ok(&["verify"]);
+}
+
+#[test]
+fn a_journey_that_nobody_finishes_is_given_up() {
+    let project = TempProject::new();
+    let text = r#"{"name": "note", "stops": [
+        {"id": "draft", "run": "echo '{}'"},
+        {"id": "ok", "ask": {"kind": "approve", "question": "Send it?"}, "data": "draft", "on": {"approve": "end"}}
+    ]}"#;
+    let file = project.write("journey.json", text);
+    let run = ["gate", "journey", "run", file.to_str().unwrap()];
+    assert_eq!(project.run(&run).code, 6);
+    assert_eq!(project.ok(&["gate", "journey", "list"]).trim(), "note  waits at note.ok.1");
+    project.run(&["gate", "journey", "abandon", "other"]).fails(3, &["no journey `other`", "journey list"]);
+    let told = project.ok(&["gate", "journey", "abandon", "note", "--why", "out of date"]);
+    assert!(told.contains("note.ok.1 is cancelled") && told.contains("given up"), "{told}");
+    assert!(project.ok(&["--quiet", "gate", "journey", "list"]).is_empty());
+    assert!(project.ok(&["gate", "journey", "list"]).contains("no journey"));
+    assert!(project.ok(&["gate", "show", "note.ok.1"]).contains("out of date"));
+    project.run(&["gate", "journey", "abandon", "note"]).fails(3, &["no journey `note`"]);
+    assert_eq!(project.run(&run).code, 7, "it was given up there");
+}
+
 #[test]
 fn a_journey_goes_on_where_it_was() {
     let project = TempProject::new();
@@ -344,9 +397,15 @@ pub(crate) fn at_a_terminal(
     serde_json::from_slice(&ran.stdout).unwrap()
 }
 
-/// Nobody can play a person where Python is not installed.
+/// Nobody can play a person where Python is not installed. `scripts/test` installs it and lets nothing be skipped.
+#[allow(clippy::print_stderr, reason = "a story that is not told has to say so")]
 pub(crate) fn has_python(project: &TempProject) -> bool {
-    project.tool("python3", ["-c", "import pty"]).output().is_ok_and(|ran| ran.status.success())
+    let found = project.tool("python3", ["-c", "import pty"]).output().is_ok_and(|ran| ran.status.success());
+    assert!(found || std::env::var_os("STAGEPOST_SKIP_NOTHING").is_none(), "python3 is missing");
+    if !found {
+        eprintln!("skipped: python3 is missing, so nobody plays a person at a terminal");
+    }
+    found
 }
 
 #[test]

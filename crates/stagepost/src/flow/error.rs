@@ -33,6 +33,12 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
+    /// What would be stored with the run holds a token.
+    #[error("{what} holds what looks like a token or a private key")]
+    Token {
+        /// Where it is.
+        what: &'static str,
+    },
     /// The run is something else.
     #[error("run `{run}` is a {kind}, not a flow")]
     NotAFlow {

@@ -19,7 +19,7 @@ use super::state::{RunState, Status, StepState};
 use super::view::{self, Publisher};
 use super::watch::Progress;
 use super::{Error, prune};
-use crate::model::{Run as RunRecord, RunId, RunKind};
+use crate::model::{Run as RunRecord, RunId, RunKind, has_tokens};
 use crate::process::{self, Cancel};
 use crate::project::Project;
 use crate::store::{Batch, Expect, NewEntry};
@@ -83,6 +83,7 @@ impl<'p> Flows<'p> {
         let hold = Hold::take(self.project, id)?;
         let Source { flow, definition } = source;
         let input = flow.input_with(input);
+        check_tokens(Some(&definition), Some(&input))?;
         let now = self.project.context().clock.now();
         let run =
             RunRecord { description: flow.name.clone(), ..RunRecord::new(id.clone(), RunKind::Flow, now) };
@@ -153,6 +154,11 @@ impl<'p> Flows<'p> {
     }
 
     fn write_down(&self, id: &RunId, happened: Vec<Happened>) -> Result<(), Error> {
+        for one in &happened {
+            if let Happened::Began { definition, input, .. } = one {
+                check_tokens(definition.as_ref(), input.as_ref())?;
+            }
+        }
         let now = self.project.context().clock.now();
         let entries = happened.iter().map(|one| NewEntry::Event(one.event(id, now))).collect();
         self.project.store().write(Batch { entries, ..Batch::default() })?;
@@ -320,4 +326,15 @@ pub(super) fn known_of(step: Option<&StepState>, begun: u32) -> Known {
         result: None,
         made_for: None,
     }
+}
+
+/// A definition and an input are stored as they are, or the run could not go on; so they must not hold tokens.
+fn check_tokens(definition: Option<&Definition>, input: Option<&Value>) -> Result<(), Error> {
+    if definition.is_some_and(|definition| has_tokens(&definition.text)) {
+        return Err(Error::Token { what: "the flow file" });
+    }
+    if input.is_some_and(|input| has_tokens(&input.to_string())) {
+        return Err(Error::Token { what: "the input of the run" });
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 //!
 //! A run says so itself, or a gate of it waits. The events of gates are read here as far as that is needed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Value, json};
 
@@ -32,6 +32,23 @@ impl Project {
         self.say_of_run(run, FINISHED)
     }
 
+    /// Lists the runs that say they are not over, by name.
+    pub fn unfinished_runs(&self) -> Result<Vec<RunId>, Error> {
+        Ok(self.said_unfinished()?.into_iter().filter_map(|run| RunId::new(run).ok()).collect())
+    }
+
+    fn said_unfinished(&self) -> Result<BTreeSet<String>, Error> {
+        let mut runs = BTreeSet::new();
+        for (_, event) in self.store.events(&EventQuery::all(Topic::Run))? {
+            match word_of(&event.body) {
+                Some(UNFINISHED) => drop(runs.insert(event.key)),
+                Some(_) => drop(runs.remove(&event.key)),
+                None => {}
+            }
+        }
+        Ok(runs)
+    }
+
     fn say_of_run(&self, run: &RunId, word: &str) -> Result<(), Error> {
         let query = EventQuery { topic: Topic::Run, key: Some(run.to_string()), last: None };
         let events = self.store.events(&query)?;
@@ -48,14 +65,7 @@ impl Project {
     /// Finds what must stay: the runs that are not over, those that a waiting gate belongs to, and the files that such
     /// a gate could be gone back to. A gate that stands by itself needs nothing of the run that it happens to be in.
     pub(super) fn needed_to_go_on(&self) -> Result<Needed, Error> {
-        let mut needed = Needed::default();
-        for (_, event) in self.store.events(&EventQuery::all(Topic::Run))? {
-            match word_of(&event.body) {
-                Some(UNFINISHED) => drop(needed.runs.insert(event.key)),
-                Some(_) => drop(needed.runs.remove(&event.key)),
-                None => {}
-            }
-        }
+        let mut needed = Needed { runs: self.said_unfinished()?.into_iter().collect(), ..Needed::default() };
         let index = self.store.events(&EventQuery::latest(Topic::Gate, WAITING_GATES))?;
         let waiting = index.iter().filter_map(|(_, event)| event.body["waiting"].as_array()).flatten();
         for gate in waiting.filter_map(Value::as_str) {

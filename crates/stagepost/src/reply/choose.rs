@@ -23,7 +23,7 @@ pub(super) fn choose(
     if question.options.is_empty() || answer.tokens.len() > MOST_TOKENS {
         return None;
     }
-    let options = Options::new(question.options, lexicon, answer.echo);
+    let options = Options::new(question.options, lexicon, answer.echo());
     let mut hits = options.hits(answer.tokens);
     hits.iter_mut().for_each(|hit| *hit = hit.filter(|hit| hit.whole || !is_set_phrase(answer.units, hit)));
     let chance: Vec<bool> =
@@ -45,8 +45,8 @@ fn is_set_phrase(units: &[Unit<'_>], hit: &Hit) -> bool {
 fn is_by_chance(answer: &Answer<'_, '_>, hits: &[Option<Hit>], hit: &Hit) -> bool {
     let named = |at: usize| hits.iter().flatten().any(|hit| (hit.tokens.0..=hit.tokens.1).contains(&at));
     let foreign = |unit: &&Unit<'_>| {
-        let known = unit.classes != Classes::default() || answer.tokens[unit.first].is_known();
-        !known && !named(unit.first) && !answer.echo.contains(unit.text)
+        let known = !unit.classes.is_blank() || answer.tokens[unit.first].is_known();
+        !known && !named(unit.first) && !answer.echo().contains(unit.text)
     };
     let counted = |unit: &&Unit<'_>| unit.is(Classes::NUM.or(Classes::ORDINAL)) && !named(unit.first);
     let around = sentence(answer.units, hit.tokens);

@@ -41,7 +41,7 @@ fn wished(kind: Kind, meaning: Meaning) -> &'static [Action] {
         Meaning::Change(_) => &[Refine],
         Meaning::More => &[RequestMore],
         Meaning::Question => &[RequestMore],
-        Meaning::Qualified | Meaning::Hedge | Meaning::Empty | Meaning::Other => &[],
+        Meaning::Qualified | Meaning::Either | Meaning::Hedge | Meaning::Empty | Meaning::Other => &[],
     }
 }
 
@@ -59,6 +59,7 @@ pub(super) fn because(reading: &Reading<'_>) -> String {
         Meaning::More => format!("`{word}` asks for more or other"),
         Meaning::Question => "it asks something back".to_owned(),
         Meaning::Qualified => format!("`{word}` agrees, but {}", obstacle(reading)),
+        Meaning::Either => format!("`{word}` can mean either: the question was put in the negative"),
         Meaning::Hedge => format!("`{word}` is not sure"),
         Meaning::Empty => "it decides nothing".to_owned(),
         Meaning::Other => "it does not answer the question".to_owned(),
@@ -70,6 +71,7 @@ fn obstacle(reading: &Reading<'_>) -> String {
         Some(Obstacle::Reserve(word, class)) => format!("`{word}` ({class}) holds back"),
         Some(Obstacle::Unknown(word)) => format!("`{word}` says something else"),
         Some(Obstacle::Partial(word)) => format!("only to `{word}`"),
+        Some(Obstacle::Open(why)) => why.to_owned(),
         Some(Obstacle::Question) => "it is put as a question".to_owned(),
         Some(Obstacle::Long) => "it says much more".to_owned(),
         Some(Obstacle::NoApproval) | None => "not to what was asked".to_owned(),
@@ -82,7 +84,7 @@ pub(super) fn could_mean(kind: Kind, meaning: Meaning) -> Vec<String> {
     let likely: &[Action] = match meaning {
         Meaning::Consent | Meaning::Qualified => &[Confirm, Approve, Refine],
         Meaning::Refusal => &[Reject, Refine, Action::Cancel, Action::Back],
-        Meaning::Hedge => &[Confirm, Approve, Select, Reject],
+        Meaning::Hedge | Meaning::Either => &[Confirm, Approve, Select, Reject],
         Meaning::Change(_) | Meaning::Other => &[Refine, Select],
         Meaning::More | Meaning::Question => &[RequestMore, Refine, Action::Back],
         Meaning::Cancel | Meaning::Back | Meaning::Empty => &[],
@@ -98,7 +100,7 @@ pub(super) fn confidence(reading: &Reading<'_>, words: usize) -> f32 {
         Meaning::Refusal => 0.9,
         Meaning::Change(_) | Meaning::More => 0.8,
         Meaning::Question => 0.7,
-        Meaning::Qualified | Meaning::Hedge | Meaning::Empty | Meaning::Other => 0.3,
+        Meaning::Qualified | Meaning::Either | Meaning::Hedge | Meaning::Empty | Meaning::Other => 0.3,
     };
     // A long answer may hold more than what was understood.
     if words > 12 { plain * 0.8 } else { plain }
@@ -117,7 +119,7 @@ pub(super) fn needs_phrase(phrase: Option<&str>) -> Reply {
 mod tests {
     use super::*;
 
-    const MEANINGS: [Meaning; 11] = [
+    const MEANINGS: [Meaning; 12] = [
         Meaning::Consent,
         Meaning::Refusal,
         Meaning::Cancel,
@@ -126,6 +128,7 @@ mod tests {
         Meaning::More,
         Meaning::Question,
         Meaning::Qualified,
+        Meaning::Either,
         Meaning::Hedge,
         Meaning::Empty,
         Meaning::Other,

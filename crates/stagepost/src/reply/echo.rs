@@ -1,9 +1,43 @@
 //! What the question said: an answer that only repeats it adds nothing.
 
-use super::lexicon::{Classes, Entry, Lexicon};
+use std::cell::OnceCell;
+
+use super::lexicon::{Classes, Lexicon};
 use super::normalise::{Folded, Gap};
 use super::question::Question;
-use super::units::{Token, holds, is_courtesy, tokens};
+use super::units::{Token, is_courtesy, tokens};
+
+/// A question that is read only when an answer needs it: most refusals are plain without.
+pub(super) struct Asked<'q> {
+    question: &'q Question<'q>,
+    folded: &'q OnceCell<Folded>,
+    lexicon: &'static Lexicon,
+    echo: OnceCell<Echo<'q>>,
+}
+
+impl<'q> Asked<'q> {
+    /// Takes a question in one language; `folded` is shared by all of them.
+    pub(super) fn new(
+        question: &'q Question<'q>,
+        folded: &'q OnceCell<Folded>,
+        lexicon: &'static Lexicon,
+    ) -> Self {
+        Self { question, folded, lexicon, echo: OnceCell::new() }
+    }
+
+    /// Reads what the question said.
+    pub(super) fn echo(&self) -> &Echo<'q> {
+        self.echo.get_or_init(|| {
+            let folded = self.folded.get_or_init(|| Echo::folded(self.question));
+            Echo::new(folded, self.is_known(), self.lexicon)
+        })
+    }
+
+    /// Whether the words that were asked are known. The kinds of a journey ask something even where their text is not.
+    pub(super) fn is_known(&self) -> bool {
+        self.question.text.is_some() || !self.question.kind.own_words().is_empty()
+    }
+}
 
 /// The words of a question, ready to be compared with those of an answer.
 #[derive(Debug, Default)]
@@ -11,23 +45,41 @@ pub(super) struct Echo<'q> {
     stems: Vec<&'q str>,
     /// Every word as it stands, for comparing numbers with what is beside them.
     words: Vec<&'q str>,
+    /// The words for what the act is done to, and those for the same.
+    things: Vec<(&'q str, u64)>,
+    /// Acts that the language does not know, told by where they stand: "shall I archive it?".
+    acts: Vec<&'q str>,
+    /// Where words are joined to one name, such as a path: from and to, in `words`.
+    joined: Vec<(usize, usize)>,
     /// How many numbers it has.
     pub(super) numbers: usize,
-    same: u32,
+    same: u64,
     /// Whether the words that were asked are known.
     pub(super) asked: bool,
     /// Whether it offers further help ("anything else?"): praise and thanks then mean no.
     pub(super) closing: bool,
     /// Whether it names an act: then a different one in the answer is something else.
     pub(super) names_act: bool,
-    /// Whether it names things beyond the words of the language.
+    /// Whether it names things, known or unknown.
     pub(super) names_things: bool,
+    /// Whether it names things by common words that are not known: they may be anything.
+    names_unknown: bool,
     /// Whether it only points at what it is about ("reserve this?").
     pub(super) only_points: bool,
     /// Whether it offers to do something: "it's okay" may then turn it down.
     pub(super) offers: bool,
-    /// Whether it asks for words of one's own ("which city?"): repeating it answers nothing.
+    /// Whether it asks for words of one's own ("which city?"): neither a yes nor repeating it answers that.
     pub(super) wants_words: bool,
+    /// Whether it asks which of two: a yes chooses neither.
+    pub(super) either_or: bool,
+    /// Whether it asks in the negative ("don't you want …?"): a bare yes or no can then mean either.
+    pub(super) negative: bool,
+    /// Whether it speaks of several things as "them".
+    pub(super) says_them: bool,
+    /// Whether it suggests something ("how about …?"): to like it is then to agree.
+    pub(super) suggests: bool,
+    /// Whether it asks for faults ("any objections?"): to have none is then a no.
+    pub(super) faults: bool,
     /// Whether it asks several things: praise of "that" leaves open which of them.
     pub(super) several: bool,
     /// Whether it leaves something out ("without subtitles"): repeating that thing may mean the opposite.
@@ -45,41 +97,117 @@ impl<'q> Echo<'q> {
     /// Reads the words of a question.
     pub(super) fn new(folded: &'q Folded, asked: bool, lexicon: &'static Lexicon) -> Self {
         let tokens = tokens(folded, lexicon);
-        let content = |token: &&Token<'q>| !is_grammar(token);
-        let several = tokens.iter().filter(|token| token.after == Gap::Question).count();
-        Self {
-            stems: tokens.iter().filter(content).map(|token| stem(token.text)).take(MOST_WORDS).collect(),
-            words: tokens.iter().map(|token| token.text).take(MOST_WORDS).collect(),
-            numbers: tokens.iter().filter(|token| is_number(token)).count(),
-            same: tokens.iter().filter_map(|token| token.entry).fold(0, |bits, entry| bits | entry.same),
-            asked,
-            leaves_out: (0..tokens.len()).any(|at| leaves_out(&tokens, at)),
-            names_act: tokens.iter().any(names_act),
-            names_things: tokens.iter().any(|token| !token.is_known()),
-            only_points: asked && !tokens.iter().any(|token| !token.is_known() || is_thing(token)),
-            closing: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::CLOSING)) || is_bad_news(&tokens),
-            offers: (0..tokens.len()).any(|at| tells(&tokens, at, Classes::OFFER)),
-            wants_words: wants_words(&tokens),
-            several: several >= 2,
-            says_all: tokens
-                .iter()
-                .any(|token| token.entry.is_some_and(|entry| entry.classes.any(Classes::ALL))),
-            alternatives: tokens.len() > MOST_WORDS || tokens.iter().any(|token| token.text == "or"),
+        let mut echo = Self { asked, ..Self::default() };
+        let said = tokens.iter().fold(Classes::default(), |said, token| said.or(token.classes()));
+        echo.stems.reserve(tokens.len());
+        echo.words.reserve(tokens.len());
+        for at in 0..tokens.len().min(MOST_WORDS) {
+            echo.add(&tokens, at, lexicon);
+        }
+        echo.alternatives |= tokens.len() > MOST_WORDS;
+        echo.only_points = asked && !echo.names_things;
+        echo.several = tokens.iter().filter(|token| token.after == Gap::Question).count() >= 2;
+        let last = last_sentence(&tokens);
+        echo.closing |= is_bad_news(&tokens, last, lexicon);
+        echo.wants_words = said.any(Classes::ASK) && wants_words(&tokens[last..]);
+        if echo.alternatives || said.any(Classes::NOT) {
+            for sentence in questions(&tokens, last) {
+                echo.either_or |= echo.alternatives && is_either_or(sentence);
+                echo.negative |= is_negative(sentence);
+            }
+        }
+        echo
+    }
+
+    /// Takes one word of the question in.
+    fn add(&mut self, tokens: &[Token<'q>], at: usize, lexicon: &Lexicon) {
+        let token = &tokens[at];
+        let classes = token.classes();
+        self.words.push(token.text);
+        if !is_grammar(token) {
+            self.stems.push(token.stem);
+        }
+        self.same |= token.same();
+        self.numbers += usize::from(is_number(token));
+        self.leaves_out |= leaves_out(tokens, at);
+        self.names_act |= names_act(token);
+        if is_unknown_act(tokens, at) {
+            self.names_act = true;
+            self.acts.push(token.stem);
+        }
+        self.says_all |= classes.any(Classes::ALL);
+        self.alternatives |= token.text == "or";
+        self.faults |= classes.any(Classes::FAULT);
+        self.says_them |= matches!(token.text, "them" | "those" | "these");
+        self.suggests |= token.text == "about" && at > 0 && matches!(tokens[at - 1].text, "how" | "what");
+        let told = told(tokens, at, lexicon);
+        self.closing |= told.any(Classes::CLOSING);
+        self.offers |= told.any(Classes::OFFER);
+        let thing = is_thing(token) || (classes.any(Classes::THING) && is_named(tokens, at));
+        let near_act = tokens[at.saturating_sub(3)..at].iter().any(names_act);
+        if thing && !classes.any(Classes::PLAIN) && (near_act || !self.names_act) {
+            self.things.push((token.stem, token.same()));
+        }
+        let begins = at.checked_sub(1).is_none_or(|before| tokens[before].after >= Gap::Stop);
+        let nameless = classes.any(Classes::PLAIN.or(Classes::TIME).or(Classes::DEED)) || is_number(token);
+        let unknown = !token.is_known() && !nameless;
+        self.names_unknown |= unknown && (begins || !token.capital);
+        self.names_things |= !token.is_known() || thing;
+        if token.joined {
+            let from = self.joined.last().filter(|(_, to)| *to == at).map_or(at, |(from, _)| *from);
+            self.joined.retain(|(_, to)| *to != at);
+            self.joined.push((from, at + 1));
         }
     }
 
-    /// Folds what a question says, its own words and those of its kind.
+    /// Folds what a question says, the words of its kind and its own.
     pub(super) fn folded(question: &Question<'_>) -> Folded {
         match (question.text, question.kind.own_words()) {
             (Some(text), "") => Folded::new(text),
-            (text, own) => Folded::new(&format!("{} {own}", text.unwrap_or_default())),
+            (text, own) => Folded::new(&format!("{own}. {}", text.unwrap_or_default())),
         }
     }
 
     /// Whether an answer's word repeats the question, in its own or another word for the same.
     pub(super) fn repeats(&self, token: &Token<'_>) -> bool {
-        let same = token.entry.map_or(0, |entry| entry.same);
-        same & self.same != 0 || self.stems.contains(&stem(token.text))
+        token.same() & self.same != 0 || self.says(token)
+    }
+
+    /// Whether an answer's word is an act that was asked about and that the language does not know.
+    pub(super) fn is_act(&self, token: &Token<'_>) -> bool {
+        self.acts.contains(&token.stem)
+    }
+
+    /// Whether an answer's word stands in the question itself.
+    pub(super) fn says(&self, token: &Token<'_>) -> bool {
+        self.stems.contains(&token.stem)
+    }
+
+    /// Whether a thing that the answer names is another than those of the question.
+    pub(super) fn names_another(&self, token: &Token<'_>) -> bool {
+        self.names_unknown || self.conflicts(token)
+    }
+
+    /// "Delete the branch?" "Delete the branches": more of a thing than was asked about.
+    pub(super) fn asks_for_one(&self, token: &Token<'_>) -> bool {
+        let one = token.text.strip_suffix('s').filter(|one| self.words.contains(one));
+        let one = one.or_else(|| token.text.strip_suffix("es").filter(|one| self.words.contains(one)));
+        one.is_some() && !self.words.contains(&token.text) && !token.classes().any(Classes::PLAIN)
+    }
+
+    /// Whether the question names a thing of another kind.
+    pub(super) fn conflicts(&self, token: &Token<'_>) -> bool {
+        self.things.iter().any(|(stem, same)| *stem != token.stem && same & token.same() == 0)
+    }
+
+    /// Whether the answer repeats only a part of a name such as a path.
+    pub(super) fn cuts_a_name(&self, tokens: &[Token<'_>]) -> bool {
+        let says = |word: &&str| tokens.iter().any(|token| token.text == *word);
+        self.joined.iter().any(|&(from, to)| {
+            let name = &self.words[from..(to + 1).min(self.words.len())];
+            let said = name.iter().filter(|word| says(word)).count();
+            said > 0 && said < name.len()
+        })
     }
 
     /// Whether an answer's number is one of the question's, beside the same word as there: "7 pm" repeats "at 7 pm" and
@@ -87,7 +215,7 @@ impl<'q> Echo<'q> {
     pub(super) fn repeats_number(&self, tokens: &[Token<'_>], at: usize) -> bool {
         let joined = |one: usize, next: usize| tokens.get(next).filter(|_| tokens[one].after == Gap::None);
         let before = at.checked_sub(1).and_then(|before| joined(before, at).map(|_| tokens[before].text));
-        let after = joined(at, at + 1).map(|token| token.text).filter(|word| !is_courtesy(word));
+        let after = joined(at, at + 1).filter(|token| !ends_a_number(token)).map(|token| token.text);
         let places = || (0..self.words.len()).filter(|place| self.words[*place] == tokens[at].text);
         let beside = |place: usize| {
             let same = |word: Option<&str>, there: Option<&&str>| word.is_some() && word == there.copied();
@@ -96,8 +224,10 @@ impl<'q> Echo<'q> {
                 || (after.is_none()
                     && same(before, place.checked_sub(1).and_then(|place| self.words.get(place))))
         };
-        let alone = before.is_none() && after.is_none();
-        !self.alternatives && places().any(|place| beside(place) || (alone && self.numbers == 1))
+        // A time of day such as 6:30 can be nothing else.
+        let clear = self.numbers == 1 || tokens[at].text.contains(':');
+        let alone = before.is_none_or(|word| matches!(word, "yes" | "at" | "the" | "on")) && after.is_none();
+        !self.alternatives && places().any(|place| beside(place) || (alone && clear))
     }
 
     /// How often the question says a word.
@@ -105,20 +235,38 @@ impl<'q> Echo<'q> {
         self.stems.iter().filter(|known| **known == stem(word)).count()
     }
 
-    /// Whether an answer's word stands in the question itself.
+    /// Whether the question says a word.
     pub(super) fn contains(&self, word: &str) -> bool {
         self.stems.contains(&stem(word))
     }
 }
 
+/// "7 works", "7 is fine, thanks": what is said of a number does not say what it counts.
+fn ends_a_number(token: &Token<'_>) -> bool {
+    is_courtesy(token.text)
+        || matches!(
+            token.text,
+            "is" | "works" | "'s" | "sounds" | "looks" | "will" | "would" | "'ll" | "suits"
+        )
+}
+
 /// A word for a thing: it means nothing by itself, but other words for the same are known.
 pub(super) fn is_thing(token: &Token<'_>) -> bool {
-    token.entry.is_some_and(|entry| entry.classes == Classes::default() && entry.same != 0)
+    token.entry.is_some_and(|entry| {
+        entry.classes.is_blank() && entry.same != 0 && !entry.classes.any(Classes::DEED.or(Classes::TIME))
+    })
+}
+
+/// "Place the order" does something, "the place" is a thing.
+fn is_named(tokens: &[Token<'_>], at: usize) -> bool {
+    let points =
+        |before: usize| matches!(tokens[before].text, "the" | "a" | "an" | "this" | "that" | "your" | "my");
+    !tokens[at].classes().any(Classes::VERB.or(Classes::CHANGE)) || at.checked_sub(1).is_some_and(points)
 }
 
 fn is_number(token: &Token<'_>) -> bool {
     token.text.starts_with(|first: char| first.is_ascii_digit())
-        || token.entry.is_some_and(|entry| entry.classes.any(Classes::NUM.or(Classes::ORDINAL)))
+        || token.classes().any(Classes::NUM.or(Classes::ORDINAL))
 }
 
 fn is_grammar(token: &Token<'_>) -> bool {
@@ -126,6 +274,25 @@ fn is_grammar(token: &Token<'_>) -> bool {
     token.entry.is_some_and(|entry| {
         entry.classes.any(grammar) && entry.same == 0 && !entry.classes.any(Classes::VERB)
     })
+}
+
+/// "Shall I archive it?", "want me to archive it?", "archive it?": an unknown word where an act is named.
+fn is_unknown_act(tokens: &[Token<'_>], at: usize) -> bool {
+    let word = |back: usize| at.checked_sub(back).map_or("", |before| tokens[before].text);
+    let begins = at.checked_sub(1).is_none_or(|before| tokens[before].after >= Gap::Stop);
+    let end = tokens[at..].iter().find(|token| token.after >= Gap::Stop);
+    let asks = tokens[at].after < Gap::Stop && end.is_some_and(|end| end.after == Gap::Question);
+    let asked = matches!(word(1), "i" | "we")
+        && matches!(word(2), "shall" | "should" | "can" | "may" | "could" | "must");
+    let wished = word(1) == "to"
+        && matches!(
+            word(2),
+            "me" | "us" | "like" | "want" | "wish" | "ok" | "okay" | "ready" | "about" | "going" | "need"
+        );
+    let joined = word(1) == "and" && word(2) == "ahead";
+    !tokens[at].is_known()
+        && !tokens[at].classes().any(Classes::PLAIN.or(Classes::TIME))
+        && (asked || wished || joined || (begins && asks && !is_number(&tokens[at])))
 }
 
 fn names_act(token: &Token<'_>) -> bool {
@@ -139,38 +306,139 @@ fn leaves_out(tokens: &[Token<'_>], at: usize) -> bool {
     matches!(tokens[at].text, "without" | "no") && tokens[at].after == Gap::None && !courtesy
 }
 
-/// Whether a word or phrase of a class begins at a token.
-fn tells(tokens: &[Token<'_>], at: usize, class: Classes) -> bool {
-    let Some(entry) = tokens[at].entry else { return false };
-    entry.classes.any(class) || (entry.tells && begins(tokens, at, entry, class))
-}
-
-fn begins(tokens: &[Token<'_>], at: usize, entry: &Entry, class: Classes) -> bool {
-    let Some(second) = tokens.get(at + 1).and_then(|next| next.entry) else { return false };
-    entry.phrases_with(second.number).any(|phrase| {
-        let end = at + 1 + phrase.rest.len();
-        phrase.classes.any(class) && end <= tokens.len() && holds(&tokens[at..end], &phrase.rest)
-    })
+/// What the words and phrases that begin at a token tell about a question.
+fn told(tokens: &[Token<'_>], at: usize, lexicon: &Lexicon) -> Classes {
+    let Some(entry) = tokens[at].entry else { return Classes::default() };
+    let mut told = entry.classes;
+    let mut node = entry.number;
+    for pair in tokens[at..].windows(2).take_while(|_| entry.tells) {
+        let next = pair[1].entry.filter(|_| pair[0].after == Gap::None);
+        let Some(step) = next.and_then(|next| lexicon.phrases.step(node, next.number)) else { break };
+        node = step;
+        told = told.or(lexicon.phrases.classes(node));
+    }
+    told
 }
 
 /// Whether it is a notice, not a question, and ends with what did not work.
-fn is_bad_news(tokens: &[Token<'_>]) -> bool {
-    let start = last_sentence(tokens);
+fn is_bad_news(tokens: &[Token<'_>], last: usize, lexicon: &Lexicon) -> bool {
     let asks = tokens.iter().any(|token| token.after == Gap::Question);
-    !asks && (start..tokens.len()).any(|at| tells(tokens, at, Classes::SORRY))
+    !asks && (last..tokens.len()).any(|at| told(tokens, at, lexicon).any(Classes::SORRY))
 }
 
-/// Whether its last sentence asks what, where, when, who or how many.
-fn wants_words(tokens: &[Token<'_>]) -> bool {
-    let sentence = &tokens[last_sentence(tokens)..];
-    let opening = |token: &&Token<'_>| {
-        token.entry.is_some_and(|entry| entry.classes.any(Classes::YES)) || token.text == "and"
+/// The sentences that ask: those with a question mark, and the last.
+fn questions<'t, 'q>(tokens: &'t [Token<'q>], last: usize) -> impl Iterator<Item = &'t [Token<'q>]> {
+    let asks = |sentence: &&[Token<'_>]| sentence.last().is_some_and(|token| token.after == Gap::Question);
+    let before = tokens[..last].split_inclusive(|token| token.after >= Gap::Stop).filter(asks);
+    before.chain([&tokens[last..]])
+}
+
+/// Whether a sentence asks what, where, when, who or how many.
+fn wants_words(sentence: &[Token<'_>]) -> bool {
+    let leads = |token: &&Token<'_>| {
+        token.classes().any(Classes::YES.or(Classes::GOOD))
+            || matches!(
+                token.text,
+                "and"
+                    | "so"
+                    | "then"
+                    | "now"
+                    | "please"
+                    | "at"
+                    | "in"
+                    | "on"
+                    | "for"
+                    | "from"
+                    | "to"
+                    | "until"
+                    | "till"
+                    | "by"
+                    | "with"
+            )
     };
-    let skipped = sentence.iter().take_while(opening).count();
-    let word = |at: usize| sentence.get(skipped + at).map_or("", |token| token.text);
-    match word(0) {
-        "what" | "which" | "where" | "when" | "who" | "whom" => word(1) != "about" && word(1) != "if",
-        "how" => matches!(word(1), "many" | "much" | "long" | "far" | "often"),
+    let skipped = sentence.iter().take_while(leads).count();
+    let word = |at: usize| sentence.get(at).map_or("", |token| token.text);
+    asks_for_a_value(word(skipped), word(skipped + 1)) || asks_within(sentence)
+}
+
+fn asks_for_a_value(first: &str, second: &str) -> bool {
+    match first {
+        "what" => !matches!(second, "about" | "if" | "do" | "say"),
+        "which" | "where" | "when" | "who" | "whom" | "whose" => true,
+        "how" => matches!(
+            second,
+            "many" | "much" | "long" | "far" | "often" | "soon" | "early" | "late" | "big" | "large"
+        ),
+        _ => false,
+    }
+}
+
+/// "… from which city?", "tell me what time": a value is asked for within a sentence.
+fn asks_within(sentence: &[Token<'_>]) -> bool {
+    let leading = |word: &str| {
+        matches!(
+            word,
+            "me" | "know"
+                | "specify"
+                | "from"
+                | "to"
+                | "for"
+                | "in"
+                | "at"
+                | "on"
+                | "choose"
+                | "decide"
+                | "and"
+                | "by"
+        )
+    };
+    let places = |word: &str| matches!(word, "from" | "to" | "for" | "in" | "at" | "on" | "and" | "by");
+    sentence.windows(3).any(|three| {
+        let [lead, ask, next] = three else { return false };
+        let value = asks_for_a_value(ask.text, next.text) && lead.after == Gap::None && leading(lead.text);
+        // "The one for when it rains" asks nothing.
+        value && (!places(lead.text) || matches!(ask.text, "which" | "whom" | "what" | "how"))
+    })
+}
+
+/// Whether a sentence asks which of two.
+fn is_either_or(sentence: &[Token<'_>]) -> bool {
+    let open = |token: &Token<'_>| {
+        matches!(
+            token.text,
+            "any" | "anything" | "no" | "that" | "which" | "who" | "if" | "whether" | "without"
+        )
+    };
+    let answers = |token: Option<&Token<'_>>| {
+        token.is_some_and(|token| {
+            token.classes().any(Classes::YES.or(Classes::NO).or(Classes::NOT))
+                || matches!(token.text, "so" | "something" | "more" | "less" | "other" | "correct" | "right")
+        })
+    };
+    let choice = |at: usize| {
+        sentence[at].text == "or"
+            && !answers(sentence.get(at + 1))
+            && !answers(at.checked_sub(1).and_then(|before| sentence.get(before)))
+            && !sentence[..at].iter().any(open)
+    };
+    (0..sentence.len()).any(choice)
+}
+
+/// Whether a sentence begins in the negative: "don't you …?", "you don't …?", "shouldn't we …?".
+fn is_negative(sentence: &[Token<'_>]) -> bool {
+    let asks = sentence.last().is_some_and(|token| token.after == Gap::Question);
+    let leads = |token: &&Token<'_>| {
+        token.classes().any(Classes::YES) || matches!(token.text, "and" | "so" | "but" | "well" | "then")
+    };
+    let start = sentence.iter().take_while(leads).count();
+    let words: Vec<&str> = sentence.iter().skip(start).take(3).map(|token| token.text).collect();
+    let is =
+        |at: usize, class: Classes| sentence.get(start + at).is_some_and(|token| token.classes().any(class));
+    asks && match words.as_slice() {
+        [_, "not", ..] => is(0, Classes::AUX),
+        [_, _, "not"] => {
+            (is(0, Classes::AUX) && is(1, Classes::WHO)) || (is(0, Classes::WHO) && is(1, Classes::AUX))
+        }
         _ => false,
     }
 }

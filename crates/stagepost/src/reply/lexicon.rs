@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
+use super::echo::stem;
 use super::normalise::Folded;
+use super::phrases::Phrases;
 use super::question::Language;
 
 /// What a word can do in an answer; a set of classes.
@@ -64,12 +66,27 @@ classes! {
     36 SORRY "sorry": "In a notice: something did not work."
     37 OFFER "offer": "In a question: offers to do something."
     38 NAME "name": "Addresses someone; decides nothing where it only does that."
+    39 BOOST "boost": "Only strengthens; a phrase is the same with it inside."
+    40 THING "thing": "A word for a kind of thing: the object of an act."
+    41 MATTER "matter": "A word for what was proposed; decides nothing where it is praised or pointed at."
+    42 TIME "time": "Names a day or a part of it."
+    43 PLAIN "plain": "In a question: names no thing."
+    44 DEED "deed": "An act named as a thing, such as `booking`."
+    45 FAULT "fault": "Something to object to; having none agrees."
 }
 
 impl Classes {
     pub(super) const APPROVAL: Classes = Classes(0b111);
     /// What only tells something about a question; in an answer such a phrase is just its words.
     pub(super) const ASKING: Classes = Classes::CLOSING.or(Classes::SORRY).or(Classes::OFFER);
+
+    /// What is only told about a word; by itself it still does nothing in an answer.
+    const MARKS: Classes = Classes::BOOST
+        .or(Classes::THING)
+        .or(Classes::TIME)
+        .or(Classes::PLAIN)
+        .or(Classes::DEED)
+        .or(Classes::FAULT);
 
     pub(super) const fn or(self, other: Classes) -> Classes {
         Classes(self.0 | other.0)
@@ -83,47 +100,38 @@ impl Classes {
         self.0 & other.0 != 0
     }
 
+    /// Whether nothing is known about what it does in an answer.
+    pub(super) const fn is_blank(self) -> bool {
+        self.without(Classes::MARKS).0 == 0
+    }
+
     /// Names the first class of `among` that is in this set.
     pub(super) fn name_in(self, among: Classes) -> &'static str {
         KEYS.iter().find(|(_, class)| self.any(*class) && among.any(*class)).map_or("word", |(key, _)| key)
     }
 }
 
-/// Several words that mean something together.
-#[derive(Debug)]
-pub(super) struct Phrase {
-    /// The numbers of the words after the first.
-    pub(super) rest: Vec<u32>,
-    pub(super) classes: Classes,
-}
-
 /// What is known about one word.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) word: &'static str,
-    /// The word's number: phrases compare numbers, not letters.
+    /// The word without its commonest endings.
+    pub(super) stem: &'static str,
+    /// The word's number, which is also where its phrases begin: phrases compare numbers, not letters.
     pub(super) number: u32,
     pub(super) classes: Classes,
     pub(super) value: Option<i32>,
-    /// By their second word, longest first, so that the first match is the one to take.
-    phrases: Vec<Phrase>,
     pub(super) short: Vec<&'static str>,
     /// Bits of the `same` lines this word stands in.
-    pub(super) same: u32,
+    pub(super) same: u64,
     /// Whether a phrase that begins with it tells what kind of question it is.
     pub(super) tells: bool,
 }
 
 impl Entry {
-    /// The phrases that go on with a word, longest first.
-    pub(super) fn phrases_with(&self, second: u32) -> impl Iterator<Item = &Phrase> {
-        let start = self.phrases.partition_point(|phrase| phrase.rest[0] < second);
-        self.phrases[start..].iter().take_while(move |phrase| phrase.rest[0] == second)
-    }
-
     /// Whether the word means something by itself, not only within phrases.
     pub(super) fn is_known(&self) -> bool {
-        self.classes != Classes::default() || self.same != 0
+        !self.classes.is_blank() || self.same != 0
     }
 }
 
@@ -143,13 +151,17 @@ impl Hasher for WordHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        let mut chunks = bytes.chunks_exact(8);
-        for chunk in &mut chunks {
-            self.mix(chunk.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)));
+        let mut rest = bytes;
+        while let Some((chunk, after)) = rest.split_first_chunk::<8>() {
+            self.mix(u64::from_le_bytes(*chunk));
+            rest = after;
         }
-        self.mix(
-            chunks.remainder().iter().fold(bytes.len() as u64, |word, byte| word << 8 | u64::from(*byte)),
-        );
+        let mut last = bytes.len() as u64;
+        if let Some((chunk, after)) = rest.split_first_chunk::<4>() {
+            last = last << 32 | u64::from(u32::from_le_bytes(*chunk));
+            rest = after;
+        }
+        self.mix(rest.iter().fold(last, |word, byte| word << 8 | u64::from(*byte)));
     }
 
     /// The end mark that `str` adds tells nothing: the length is mixed in already.
@@ -159,10 +171,15 @@ impl Hasher for WordHasher {
 /// A map keyed by words.
 pub(super) type WordMap<K, V> = HashMap<K, V, BuildHasherDefault<WordHasher>>;
 
+/// Short forms that are the same word in a phrase.
+const FULL: [(&str, &str); 6] =
+    [("'s", "is"), ("'re", "are"), ("'m", "am"), ("'ll", "will"), ("'d", "would"), ("'ve", "have")];
+
 /// The words of one language.
 #[derive(Debug, Default)]
 pub(super) struct Lexicon {
     entries: WordMap<&'static str, Entry>,
+    pub(super) phrases: Phrases,
     approvals: Vec<&'static str>,
     sames: u32,
 }
@@ -213,10 +230,6 @@ impl Lexicon {
             };
             lexicon.add_line(class.trim(), items.trim());
         }
-        lexicon.entries.values_mut().for_each(|entry| {
-            entry.phrases.sort_by_key(|phrase| (phrase.rest[0], std::cmp::Reverse(phrase.rest.len())));
-            entry.tells = entry.phrases.iter().any(|phrase| phrase.classes.any(Classes::ASKING));
-        });
         let long = |entry: &&Entry| {
             let agrees = entry.classes.any(Classes::APPROVAL) && entry.word.len() >= 5;
             agrees || (entry.classes.any(Classes::FILL) && entry.word.len() >= 6)
@@ -268,12 +281,9 @@ impl Lexicon {
                 entry.classes = entry.classes.or(bits);
                 continue;
             }
-            for tail in combinations(&rest) {
-                match entry.phrases.iter_mut().find(|phrase| phrase.rest == tail) {
-                    Some(known) => known.classes = known.classes.or(bits),
-                    None => entry.phrases.push(Phrase { rest: tail, classes: bits }),
-                }
-            }
+            entry.tells |= bits.any(Classes::ASKING);
+            let root = entry.number;
+            combinations(&rest).iter().for_each(|tail| self.phrases.add(root, tail, bits));
         }
     }
 
@@ -281,8 +291,11 @@ impl Lexicon {
         if !self.entries.contains_key(word) {
             // Built once per language and kept for the life of the program: leaking is the plain way to `'static`.
             let word: &'static str = Box::leak(word.to_owned().into_boxed_str());
-            let number = self.entries.len() as u32;
-            self.entries.insert(word, Entry { word, number, ..Entry::default() });
+            let number = match FULL.iter().find(|(short, _)| *short == word) {
+                Some((_, full)) => self.entry(full).number,
+                None => self.phrases.root(),
+            };
+            self.entries.insert(word, Entry { word, stem: stem(word), number, ..Entry::default() });
         }
         self.entries.get_mut(word).expect("inserted above if it was missing")
     }
@@ -376,15 +389,11 @@ mod tests {
     fn no_word_both_agrees_and_refuses() {
         let against = Classes::NO.or(Classes::NOT).or(Classes::BAD).or(Classes::STOP).or(Classes::HEDGE);
         for language in [Language::English, Language::Spanish, Language::French, Language::German] {
+            let both = |classes: Classes| classes.any(Classes::APPROVAL) && classes.any(against);
             for entry in Lexicon::of(language).entries.values() {
-                let both = |classes: Classes| classes.any(Classes::APPROVAL) && classes.any(against);
                 assert!(!both(entry.classes), "{language:?} {}", entry.word);
-                assert!(
-                    !entry.phrases.iter().any(|phrase| both(phrase.classes)),
-                    "{language:?} {}",
-                    entry.word
-                );
             }
+            assert!(!Lexicon::of(language).phrases.all().any(both), "{language:?}");
         }
     }
 }

@@ -3,8 +3,9 @@
 //! Refusing, going back and asking for more are read generously: the cost of a mistake is one more question.
 //! Consent is not decided here but in [`super::consent`], and comes first.
 
-use super::consent::{Obstacle, consent, is_question};
-use super::echo::Echo;
+use super::acts::is_question;
+use super::consent::{Obstacle, consent, plain_obstacle};
+use super::echo::{Asked, Echo};
 use super::lexicon::{Classes, Lexicon};
 use super::normalise::Gap;
 use super::question::Risk;
@@ -29,6 +30,8 @@ pub(super) enum Meaning {
     Question,
     /// Agrees, and says something else that nothing accounts for.
     Qualified,
+    /// A bare no where a no can mean either.
+    Either,
     /// Is not sure or has no preference.
     Hedge,
     /// Says nothing: a greeting, thanks, a sound.
@@ -51,18 +54,25 @@ pub(super) struct Reading<'a> {
 pub(super) struct Answer<'a, 'q> {
     pub(super) tokens: &'a [Token<'a>],
     pub(super) units: &'a [Unit<'a>],
-    pub(super) echo: &'a Echo<'q>,
+    pub(super) asked: &'a Asked<'q>,
 }
 
-impl<'a> Answer<'a, '_> {
+impl<'a, 'q> Answer<'a, 'q> {
     /// Reads what the answer means.
     pub(super) fn read(&self, lexicon: &Lexicon, risk: Risk) -> Reading<'a> {
-        let obstacle = match consent(self.tokens, self.units, self.echo, lexicon, risk) {
+        let plain = plain_obstacle(self.units, risk).map_or(Ok(()), Err);
+        let agrees = plain.and_then(|()| consent(self.tokens, self.units, self.echo(), lexicon, risk));
+        let obstacle = match agrees {
             Ok(word) => return Reading { meaning: Meaning::Consent, word, obstacle: None },
             Err(obstacle) => obstacle,
         };
         let (meaning, word) = self.other_than_consent();
         Reading { meaning, word, obstacle: Some(obstacle) }
+    }
+
+    /// What the question said.
+    pub(super) fn echo(&self) -> &'a Echo<'q> {
+        self.asked.echo()
     }
 
     fn other_than_consent(&self) -> (Meaning, &'a str) {
@@ -73,7 +83,13 @@ impl<'a> Answer<'a, '_> {
         if let Some(word) = self.said(Classes::STOP).filter(|_| change.is_none()) {
             return (Meaning::Cancel, word);
         }
+        if let Some(word) = self.keeps() {
+            return (Meaning::Refusal, word);
+        }
         let more = self.said(Classes::MORE.or(Classes::TELL));
+        if let Some(word) = self.bare_no().filter(|_| self.echo().negative) {
+            return (Meaning::Either, word);
+        }
         if let Some(word) = self.refusal() {
             let more = more.filter(|_| self.asks_for_more());
             return match (more, change) {
@@ -102,7 +118,12 @@ impl<'a> Answer<'a, '_> {
     }
 
     fn neither(&self) -> (Meaning, &'a str) {
-        let known = Classes::FILL.or(Classes::GREET).or(Classes::WHO).or(Classes::AUX).or(Classes::CLOSE);
+        let known = Classes::FILL
+            .or(Classes::MATTER)
+            .or(Classes::GREET)
+            .or(Classes::WHO)
+            .or(Classes::AUX)
+            .or(Classes::CLOSE);
         if let Some(word) = self.said(Classes::APPROVAL) {
             (Meaning::Qualified, word)
         } else if let Some(word) = self.said(Classes::HEDGE.or(Classes::COND)) {
@@ -119,6 +140,30 @@ impl<'a> Answer<'a, '_> {
         self.units.iter().find(|unit| unit.says(classes)).map(|unit| unit.text)
     }
 
+    /// "Remove them?" "Keep them": leaving something as it is, and nothing else.
+    fn keeps(&self) -> Option<&'a str> {
+        let keeps = |word: &str| matches!(word, "keep" | "leave");
+        let points =
+            |word: &str| matches!(word, "it" | "them" | "that" | "this" | "those" | "these" | "everything");
+        let at = self.tokens.windows(2).position(|pair| keeps(pair[0].text) && points(pair[1].text))?;
+        let known = Classes::NO
+            .or(Classes::FILL)
+            .or(Classes::WHO)
+            .or(Classes::WANT)
+            .or(Classes::AUX)
+            .or(Classes::NOT);
+        let kept = |token: &Token<'_>| keeps(token.text) || matches!(token.text, "be" | "alone" | "there");
+        let plain = self.tokens.iter().all(|token| kept(token) || token.classes().any(known));
+        (plain && !self.echo().contains(self.tokens[at].text)).then_some(self.tokens[at].text)
+    }
+
+    /// A no with nothing that says what it refuses.
+    fn bare_no(&self) -> Option<&'a str> {
+        let bare =
+            |unit: &Unit<'_>| unit.len == 1 && unit.is(Classes::NO.or(Classes::FILL).or(Classes::NAME));
+        self.said(Classes::NO).filter(|_| self.units.iter().all(bare))
+    }
+
     /// The word a refusal rests on.
     fn refusal(&self) -> Option<&'a str> {
         let plain = Classes::NO.or(Classes::NONE).or(Classes::BAD).or(Classes::DECLINE).or(Classes::LATER);
@@ -126,8 +171,8 @@ impl<'a> Answer<'a, '_> {
         let negated = |unit: &&Unit<'_>| unit.negated && unit.is(negatable);
         self.said(plain)
             .or_else(|| self.units.iter().find(negated).map(|unit| unit.text))
-            .or_else(|| self.said(Classes::CLOSE).filter(|_| self.echo.closing || !self.echo.asked))
-            .or_else(|| self.said(Classes::APPROVAL).filter(|_| self.echo.closing && self.thanks()))
+            .or_else(|| self.said(Classes::CLOSE).filter(|_| !self.asked.is_known() || self.echo().closing))
+            .or_else(|| self.said(Classes::APPROVAL).filter(|_| self.thanks() && self.echo().closing))
             .or_else(|| self.said(Classes::NOT))
     }
 
@@ -141,7 +186,7 @@ impl<'a> Answer<'a, '_> {
     /// The change that is asked for: where its words begin, and the word that shows it.
     fn change(&self) -> Option<(usize, &'a str)> {
         let shows = Classes::CHANGE.or(Classes::NUM).or(Classes::ORDINAL);
-        let makes = |unit: &Unit<'_>| unit.text == "make" && unit.len > 1 && unit.is(Classes::WANT);
+        let makes = |unit: &Unit<'_>| unit.text == "make" && unit.len > 1 && unit.says(Classes::WANT);
         let turned = |unit: &Unit<'_>| {
             makes(unit) || matches!(unit.text, "instead" | "actually" | "rather" | "prefer")
         };
@@ -168,18 +213,15 @@ impl<'a> Answer<'a, '_> {
     fn wanted_instead(&self) -> Option<&'a Unit<'a>> {
         self.said(Classes::NO.or(Classes::BAD))?;
         let at = self.units.iter().position(|unit| unit.says(Classes::WANT.or(Classes::VERB)))?;
-        let new = |unit: &Unit<'_>| {
-            unit.classes == Classes::default() && !self.echo.repeats(&self.tokens[unit.first])
-        };
+        let new = |unit: &Unit<'_>| unit.classes.is_blank() && !self.echo().repeats(&self.tokens[unit.first]);
         let past = self.units[..at].iter().any(|unit| matches!(unit.text, "was" | "were" | "did" | "just"));
-        let later = self.said(Classes::LATER).is_some();
+        let later =
+            self.said(Classes::LATER).is_some() || self.tokens.iter().any(|token| ponders(token.text));
         (!past && !later && self.units[at..].iter().any(new)).then(|| &self.units[at])
     }
 
     fn has_content(&self) -> bool {
-        let content = |unit: &Unit<'_>| {
-            unit.classes == Classes::default() || unit.is(Classes::CHANGE.or(Classes::VERB))
-        };
+        let content = |unit: &Unit<'_>| unit.classes.is_blank() || unit.is(Classes::CHANGE.or(Classes::VERB));
         self.units.iter().any(content)
     }
 
@@ -189,6 +231,24 @@ impl<'a> Answer<'a, '_> {
         let sound = |unit: &Unit<'_>| unit.is(leading) || is_interjection(unit.text) || is_turn(unit.text);
         self.units.iter().find(|unit| !sound(unit)).map_or(0, |unit| unit.first)
     }
+}
+
+/// "No, I need to ask my wife": what one has to find out first is no wish.
+fn ponders(word: &str) -> bool {
+    matches!(
+        word,
+        "ask"
+            | "think"
+            | "sure"
+            | "discuss"
+            | "consult"
+            | "decide"
+            | "consider"
+            | "talk"
+            | "rethink"
+            | "browse"
+            | "compare"
+    )
 }
 
 /// Words that only announce a change; "except" and "only" belong to it.

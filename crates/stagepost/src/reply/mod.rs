@@ -13,6 +13,7 @@
 //! (`units`), tested for consent (`consent`), read for its meaning (`meaning`) or for its choice (`choose`), and
 //! turned into an action by a table per kind (`decide`). The words themselves are data: one file per language.
 
+mod acts;
 mod answer;
 mod choose;
 mod consent;
@@ -21,7 +22,10 @@ mod echo;
 mod lexicon;
 mod meaning;
 mod normalise;
+mod objects;
 mod options;
+mod phrases;
+mod praise;
 mod question;
 mod topics;
 mod units;
@@ -30,7 +34,9 @@ pub use answer::{Action, Details, Reply};
 pub use decide::open_actions;
 pub use question::{Choice, Kind, Language, Question, Risk, UnknownKind};
 
-use echo::Echo;
+use std::cell::OnceCell;
+
+use echo::Asked;
 use lexicon::Lexicon;
 use meaning::{Answer, Meaning, Reading};
 use normalise::Folded;
@@ -51,13 +57,10 @@ pub fn parse(text: &str, question: &Question<'_>) -> Reply {
     if question.risk == Risk::High && question.phrase.is_some_and(|phrase| same_words(phrase, text)) {
         return typed_phrase(question);
     }
-    let asked = Echo::folded(question);
-    // The kinds of a journey ask something even where their text is not known.
-    let known = question.text.is_some() || !question.kind.own_words().is_empty();
+    let asked = OnceCell::new();
     let mut replies = question.languages.iter().map(|language| {
         let lexicon = Lexicon::of(*language);
-        let echo = Echo::new(&asked, known, lexicon);
-        read(text, &folded, &echo, lexicon, question)
+        read(text, &folded, &Asked::new(question, &asked, lexicon), lexicon, question)
     });
     let Some(first) = replies.next() else { return Reply::clarify("no language is switched on", Vec::new()) };
     replies.fold(first, agree)
@@ -92,13 +95,13 @@ fn agree(one: Reply, other: Reply) -> Reply {
 fn read(
     text: &str,
     folded: &Folded,
-    echo: &Echo<'_>,
+    asked: &Asked<'_>,
     lexicon: &'static Lexicon,
     question: &Question<'_>,
 ) -> Reply {
     let tokens = tokens(folded, lexicon);
-    let units = units(&tokens);
-    let answer = Answer { tokens: &tokens, units: &units, echo };
+    let units = units(&tokens, lexicon);
+    let answer = Answer { tokens: &tokens, units: &units, asked };
     if matches!(question.kind, Kind::Choose | Kind::SelectRoute)
         && let Some(reply) = choose::choose(&answer, question, lexicon)
     {

@@ -19,6 +19,10 @@ pub(super) struct Span {
     end: u32,
     pub(super) source: u32,
     pub(super) after: Gap,
+    /// Whether it began with a capital letter.
+    pub(super) capital: bool,
+    /// Whether the next word belongs to the same name, as in a path.
+    pub(super) joined: bool,
 }
 
 /// Folded text cut into words.
@@ -26,7 +30,7 @@ pub(super) struct Span {
 pub(super) struct Folded {
     buffer: String,
     pub(super) spans: Vec<Span>,
-    open: Option<(u32, u32)>,
+    open: Option<(u32, u32, bool)>,
 }
 
 impl Folded {
@@ -65,11 +69,32 @@ impl Folded {
         let next = bytes.get(at + 1).copied().unwrap_or(b' ');
         match byte {
             b'a'..=b'z' | b'0'..=b'9' => self.push(byte as char, at),
-            b'A'..=b'Z' => self.push(byte.to_ascii_lowercase() as char, at),
+            b'A'..=b'Z' => self.capital(byte, at),
             b'\'' | b'`' => self.apostrophe(next.is_ascii_alphabetic() || !next.is_ascii()),
             b'.' | b':' | b',' if next.is_ascii_digit() && self.in_number() => self.push(byte as char, at),
             b'+' | b'-' if next.is_ascii_digit() && self.open.is_none() => self.push(byte as char, at),
-            _ => self.close(gap_of(byte)),
+            _ => self.separate(byte, next),
+        }
+    }
+
+    fn capital(&mut self, byte: u8, at: usize) {
+        if self.open.is_none() {
+            self.open = Some((self.buffer.len() as u32, at as u32, true));
+        }
+        self.buffer.push(byte.to_ascii_lowercase() as char);
+    }
+
+    /// Closes a word; `src/main.rs` is one name of three words.
+    fn separate(&mut self, byte: u8, next: u8) {
+        let inside = self.open.is_some();
+        self.close(gap_of(byte));
+        let joins = match byte {
+            b'/' | b'\\' | b'_' | b'@' => next.is_ascii_alphanumeric(),
+            b'.' => next.is_ascii_lowercase(),
+            _ => false,
+        };
+        if let Some(last) = self.spans.last_mut().filter(|_| inside && joins) {
+            last.joined = true;
         }
     }
 
@@ -94,7 +119,7 @@ impl Folded {
 
     fn push(&mut self, char: char, source: usize) {
         if self.open.is_none() {
-            self.open = Some((self.buffer.len() as u32, source as u32));
+            self.open = Some((self.buffer.len() as u32, source as u32, false));
         }
         self.buffer.push(char);
     }
@@ -102,7 +127,7 @@ impl Folded {
     /// The commonest case by far: plain letters are taken over as they are.
     fn letters(&mut self, letters: &str, source: usize) {
         if self.open.is_none() {
-            self.open = Some((self.buffer.len() as u32, source as u32));
+            self.open = Some((self.buffer.len() as u32, source as u32, false));
         }
         self.buffer.push_str(letters);
     }
@@ -136,8 +161,9 @@ impl Folded {
     }
 
     fn close(&mut self, gap: Gap) {
-        if let Some((start, source)) = self.open.take() {
-            self.spans.push(Span { start, end: self.buffer.len() as u32, source, after: gap });
+        if let Some((start, source, capital)) = self.open.take() {
+            let end = self.buffer.len() as u32;
+            self.spans.push(Span { start, end, source, after: gap, capital, joined: false });
         } else if let Some(last) = self.spans.last_mut() {
             last.after = last.after.max(gap);
         }

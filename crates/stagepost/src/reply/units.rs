@@ -1,5 +1,6 @@
 //! Words joined into units: the longest phrases the language knows, with what they do and what negates them.
 
+use super::echo::stem;
 use super::lexicon::{Classes, Entry, Lexicon};
 use super::normalise::{Folded, Gap};
 
@@ -8,7 +9,13 @@ use super::normalise::{Folded, Gap};
 pub(super) struct Token<'a> {
     /// The word as the lexicon spells it, or as it was typed.
     pub(super) text: &'a str,
+    /// The word without its commonest endings.
+    pub(super) stem: &'a str,
     pub(super) entry: Option<&'static Entry>,
+    /// Whether it began with a capital letter.
+    pub(super) capital: bool,
+    /// Whether the next word belongs to the same name.
+    pub(super) joined: bool,
     /// Where it begins in the original text.
     pub(super) source: usize,
     pub(super) after: Gap,
@@ -18,6 +25,16 @@ impl Token<'_> {
     /// Whether the language knows what the word does by itself.
     pub(super) fn is_known(&self) -> bool {
         self.entry.is_some_and(Entry::is_known)
+    }
+
+    /// What the word can do by itself.
+    pub(super) fn classes(&self) -> Classes {
+        self.entry.map_or(Classes::default(), |entry| entry.classes)
+    }
+
+    /// Bits of the words for the same.
+    pub(super) fn same(&self) -> u64 {
+        self.entry.map_or(0, |entry| entry.same)
     }
 }
 
@@ -53,8 +70,8 @@ pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<T
         let (word, source) = (folded.word(span), span.source as usize);
         let entry = lexicon.get(word);
         let token = |text: &'a str, entry: Option<&'static Entry>, after| {
-            let text = entry.map_or(text, |entry| entry.word);
-            Token { text, entry, source, after }
+            let (text, stem) = entry.map_or_else(|| (text, stem(text)), |entry| (entry.word, entry.stem));
+            Token { text, stem, entry, source, after, capital: span.capital, joined: span.joined }
         };
         let at = if entry.is_none() { word.bytes().position(|byte| byte == b'\'') } else { None };
         let parts = match (entry, at) {
@@ -74,20 +91,56 @@ pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<T
 }
 
 /// Joins tokens into units and marks what is negated.
-pub(super) fn units<'a>(tokens: &[Token<'a>]) -> Vec<Unit<'a>> {
+pub(super) fn units<'a>(tokens: &[Token<'a>], lexicon: &Lexicon) -> Vec<Unit<'a>> {
     let mut units: Vec<Unit<'a>> = Vec::with_capacity(tokens.len());
     let mut at = 0;
     while at < tokens.len() {
-        let unit = unit_at(tokens, at);
+        let unit = unit_at(tokens, at, lexicon);
         at += unit.len;
         units.push(unit);
     }
     settle(&mut units, tokens);
+    join_faultless(&mut units, tokens);
     negate(&mut units);
     units
 }
 
-fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
+/// "I don't have any objections", "nothing wrong", "no issues": a negator and a fault it reaches are one agreement.
+fn join_faultless(units: &mut Vec<Unit<'_>>, tokens: &[Token<'_>]) {
+    let is_fault = |unit: &Unit<'_>| tokens[unit.first].classes().any(Classes::FAULT) && unit.len == 1;
+    let negates =
+        |unit: &Unit<'_>| matches!(unit.text, "no" | "not" | "nothing" | "without") && unit.len == 1;
+    let leads = |unit: &Unit<'_>| {
+        matches!(
+            unit.text,
+            "have" | "see" | "find" | "got" | "any" | "a" | "the" | "single" | "is" | "'s" | "really"
+        ) && unit.len == 1
+    };
+    let Some(fault) = units.iter().position(is_fault) else { return };
+    let joined = |unit: &Unit<'_>| unit.after == Gap::None;
+    let Some(from) = units[..fault].iter().rposition(|unit| !(leads(unit) && joined(unit))) else { return };
+    // "No wrong" and "no mistake" may be "no: wrong" with the stop left out.
+    let (negator, word) = (units[from].text, units[fault].text);
+    let exclaimed = match word {
+        "wrong" | "missing" | "bad" | "incorrect" | "amiss" => negator != "nothing",
+        "mistake" | "error" | "fault" | "flaw" => negator == "no",
+        _ => false,
+    };
+    if exclaimed
+        || !negates(&units[from])
+        || !joined(&units[from])
+        || from.checked_sub(1).is_some_and(|at| units[at].is(Classes::NOT))
+    {
+        return;
+    }
+    let last = units[fault];
+    let first = &mut units[from];
+    (first.len, first.after) = (last.first + last.len - first.first, last.after);
+    first.classes = Classes::YES.or(Classes::FAULT);
+    units.drain(from + 1..=fault);
+}
+
+fn unit_at<'a>(tokens: &[Token<'a>], at: usize, lexicon: &Lexicon) -> Unit<'a> {
     let token = tokens[at];
     let single = Unit {
         text: token.text,
@@ -101,19 +154,68 @@ fn unit_at<'a>(tokens: &[Token<'a>], at: usize) -> Unit<'a> {
     if token.text.starts_with(|first: char| first.is_ascii_digit()) && !single.is(Classes::ORDINAL) {
         return numeral(single);
     }
-    // No phrase goes on over a stop.
-    let second = tokens.get(at + 1).filter(|_| token.after == Gap::None).and_then(|next| next.entry);
-    let (Some(entry), Some(second)) = (token.entry, second) else { return single };
-    for phrase in entry.phrases_with(second.number) {
-        let end = at + 1 + phrase.rest.len();
-        if end <= tokens.len() && holds(&tokens[at..end], &phrase.rest) {
-            let classes = phrase.classes.without(Classes::ASKING);
-            let Some(classes) = settled(classes, tokens, end) else { continue };
-            let after = tokens[end - 1].after;
-            return Unit { len: end - at, classes, value: None, after, ..single };
+    let Some((end, classes)) = phrase_at(tokens, at, lexicon) else { return single };
+    Unit { len: end - at, classes, value: None, after: tokens[end - 1].after, ..single }
+}
+
+/// More words than the longest phrase has.
+const MOST_STEPS: usize = 12;
+
+/// The longest phrase that begins at a word: where it ends and what it does.
+fn phrase_at(tokens: &[Token<'_>], at: usize, lexicon: &Lexicon) -> Option<(usize, Classes)> {
+    let mut node = tokens[at].entry?.number;
+    let mut found = [(0, Classes::default()); MOST_STEPS];
+    let (mut count, mut last, mut exact) = (0, at, true);
+    while count < MOST_STEPS {
+        let Some((next, step)) = step(tokens, last, node, lexicon) else { break };
+        exact &= next == last + 1;
+        (last, node) = (next, step);
+        // "That's exactly it" is more than "that's it".
+        let classes = lexicon.phrases.classes(node).without(Classes::ASKING);
+        if classes != Classes::default() && (exact || !classes.any(Classes::CLOSE)) {
+            found[count] = (last + 1, classes);
+            count += 1;
         }
     }
-    single
+    found[..count].iter().rev().find_map(|&(end, classes)| {
+        let speaks_of_another =
+            classes.any(Classes::APPROVAL.or(Classes::TAIL).or(Classes::FILL)) && points_on(tokens, end);
+        Some((end, settled(classes, tokens, end).filter(|_| !speaks_of_another)?))
+    })
+}
+
+/// Goes on in a phrase with the next word, or with the first after those that only strengthen.
+///
+/// "I'd really like that" is "I'd like that"; but "not entirely wrong" is not "not wrong".
+fn step(tokens: &[Token<'_>], at: usize, node: u32, lexicon: &Lexicon) -> Option<(usize, u32)> {
+    // No phrase goes on over a stop.
+    let next = tokens.get(at + 1).filter(|_| tokens[at].after == Gap::None)?;
+    let to = |at: usize| tokens[at].entry.and_then(|entry| lexicon.phrases.step(node, entry.number));
+    if let Some(node) = to(at + 1) {
+        return Some((at + 1, node));
+    }
+    let skips = next.classes().any(Classes::BOOST) && !tokens[at].classes().any(Classes::NOT);
+    let after = skips.then(|| over_boosts(tokens, at + 1)).flatten()?;
+    Some((after, to(after)?))
+}
+
+/// "I love that" agrees; "I love that place" and "I'd love that to be true" speak of something else.
+fn points_on(tokens: &[Token<'_>], end: usize) -> bool {
+    let (last, next) = (&tokens[end - 1], tokens.get(end).filter(|_| tokens[end - 1].after == Gap::None));
+    let thing = |next: &Token<'_>| {
+        let classes = next.classes();
+        classes.any(Classes::THING) || classes.is_blank() && !classes.any(Classes::DEED)
+    };
+    let determines = matches!(last.text, "that" | "this" | "these" | "those");
+    let points = determines || last.text == "it";
+    next.is_some_and(|next| (determines && thing(next)) || (points && next.text == "to"))
+}
+
+/// The first word after one or more that only strengthen.
+fn over_boosts(tokens: &[Token<'_>], from: usize) -> Option<usize> {
+    let boosts = |token: &&Token<'_>| token.classes().any(Classes::BOOST) && token.after == Gap::None;
+    let count = tokens[from..].iter().take_while(boosts).count();
+    (count > 0 && from + count < tokens.len()).then_some(from + count)
 }
 
 /// A short answer ("I do") agrees where its clause ends, and is no phrase at all where it goes on.
@@ -125,14 +227,6 @@ fn settled(classes: Classes, tokens: &[Token<'_>], end: usize) -> Option<Classes
         tokens[end - 1].after != Gap::None || tokens.get(end).is_none_or(|next| is_courtesy(next.text));
     let rest = classes.without(Classes::TAIL);
     if ends { Some(Classes::YES) } else { Some(rest).filter(|rest| *rest != Classes::default()) }
-}
-
-/// Whether the tokens after the first are these words, with nothing but spaces between.
-pub(super) fn holds(tokens: &[Token<'_>], rest: &[u32]) -> bool {
-    let follows = |(pair, word): (&[Token<'_>], &u32)| {
-        pair[0].after == Gap::None && pair[1].entry.is_some_and(|entry| entry.number == *word)
-    };
-    tokens.windows(2).zip(rest).all(follows)
 }
 
 fn numeral(unit: Unit<'_>) -> Unit<'_> {
@@ -183,7 +277,7 @@ fn abbreviated(token: &Token<'_>) -> bool {
 
 /// Whether "one" after this unit is a thing ("the coastal one") rather than a number ("option one").
 fn makes_a_thing(before: &Unit<'_>) -> bool {
-    let unknown = before.classes == Classes::default();
+    let unknown = before.classes.is_blank();
     let making = Classes::DET.or(Classes::MORE).or(Classes::ORDINAL).or(Classes::GOOD).or(Classes::CHANGE);
     before.after == Gap::None && !before.is(Classes::OPTION) && (unknown || before.is(making))
 }
@@ -193,7 +287,7 @@ fn is_noun(units: &[Unit<'_>], at: usize) -> bool {
     let Some(before) = at.checked_sub(1).map(|before| &units[before]) else { return false };
     let article = matches!(before.text, "a" | "an" | "the" | "another" | "each" | "every" | "my" | "our");
     let placed = |next: &Unit<'_>| matches!(next.text, "at" | "in" | "on" | "near" | "for" | "is" | "was");
-    let named = before.classes == Classes::default() && (at > 1 || units.get(at + 1).is_some_and(placed));
+    let named = before.classes.is_blank() && (at > 1 || units.get(at + 1).is_some_and(placed));
     before.after == Gap::None && (article || named)
 }
 
@@ -231,12 +325,13 @@ mod tests {
                 tokens[unit.first..unit.first + unit.len].iter().map(|token| token.text).collect();
             format!("{}{}", if unit.negated { "!" } else { "" }, words.join(" "))
         };
-        units(&tokens).into_iter().map(show).collect()
+        units(&tokens, Lexicon::of(Language::English)).into_iter().map(show).collect()
     }
 
     fn classes(text: &str, at: usize) -> Classes {
         let folded = Folded::new(text);
-        units(&tokens(&folded, Lexicon::of(Language::English)))[at].classes
+        let english = Lexicon::of(Language::English);
+        units(&tokens(&folded, english), english)[at].classes
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::cell::RefCell;
 
 use serde_json::{Value, json};
 use stagepost::gate::Prompt;
-use stagepost::gate::journey::{Arrived, Commands, Error, Journey, Travel, Work, route};
-use stagepost::gate::{Bounds, Pending, Scripted, State};
+use stagepost::gate::journey::{
+    Arrived, Commands, Error, Journey, Travel, Work, abandon, on_their_way, route,
+};
+use stagepost::gate::{Bounds, Origin, Pending, Scripted, State};
 use stagepost::model::{Event, RunId, Topic};
 use stagepost::reply::Kind;
 use stagepost::retention::Policy;
@@ -330,6 +332,27 @@ fn a_collection_takes_nothing_from_a_journey_that_is_on_its_way() {
     // At its end it is like any other run.
     let left = project.apply_gc(&project.plan_gc(&strict).unwrap()).unwrap();
     assert!(left.pruned >= 5, "{left:?}");
+}
+
+#[test]
+fn a_collection_takes_what_a_journey_left_that_was_given_up() {
+    let trip = Trip::new(route());
+    let project = &trip.temp.project;
+    let strict = Policy { keep_last: Some(1), ..Policy::default() };
+    let planned = || project.plan_gc(&strict).unwrap().plan.prune.len();
+    let arrived = trip.go(&["yes"]);
+    // However old it gets, nobody knows that it is given up until somebody says so.
+    trip.temp.hands.move_by(2000 * 86_400);
+    assert_eq!(planned(), 0);
+    let [found] = &on_their_way(project).unwrap()[..] else { panic!("one journey is on its way") };
+    assert_eq!(found.gate.as_ref().unwrap().id.as_str(), trip.waits_at(&arrived));
+    let cancelled = abandon(project, &found.run, "too late", Origin::Person).unwrap();
+    assert_eq!(cancelled.len(), 1);
+    assert!(planned() >= 2, "{}", planned());
+    assert_eq!(on_their_way(project).unwrap(), []);
+    let again = abandon(project, &found.run, "", Origin::Person).unwrap_err();
+    assert!(matches!(again, Error::NotOnItsWay { .. }), "{again}");
+    assert!(matches!(trip.go(&["yes"]), Arrived::Stopped(_)), "it ended at the gate that was cancelled");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::{file, look, plan};
 use crate::app::App;
 use crate::failure::{Code, Failure};
 use crate::signals;
-use crate::ui;
+use crate::ui::{self, Form};
 
 /// Run a flow file
 ///
@@ -203,6 +203,10 @@ fn end(app: &App, project: &Project, id: &RunId, outcome: Outcome) -> Result<(),
         Outcome::Interrupted => Code::Interrupted,
         _ => Code::Failed,
     };
+    if app.ui.form == Form::Quiet && code == Code::Failed {
+        // Nothing else was said, and an exit code alone is no reason.
+        return Err(Failure::new(code, format!("run {id} failed")).hint(format!("`stagepost flow show {id}` says where")));
+    }
     Err(Failure::told(code))
 }
 

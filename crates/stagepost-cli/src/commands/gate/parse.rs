@@ -1,4 +1,5 @@
-use std::io::{self, BufRead, BufWriter, Write};
+use std::borrow::Cow;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -7,6 +8,7 @@ use stagepost::reply::{self, Choice, Kind, Language, Question, Risk};
 
 use crate::app::App;
 use crate::failure::Failure;
+use crate::input;
 
 /// Say how replies would be understood: one reply per line in, one JSON object per line out
 #[derive(Debug, clap::Args)]
@@ -45,12 +47,13 @@ pub(crate) struct Asked {
     pub(crate) languages: Vec<Language>,
 }
 
-/// A line of `--jsonl`.
+/// A line of `--jsonl`; its words are borrowed where they hold no escapes.
 #[derive(Deserialize)]
-struct Line {
-    text: String,
-    #[serde(default, alias = "prompt")]
-    question: Option<String>,
+struct Line<'l> {
+    #[serde(borrow)]
+    text: Cow<'l, str>,
+    #[serde(default, borrow, alias = "prompt")]
+    question: Option<Cow<'l, str>>,
     #[serde(default)]
     options: Option<Options>,
 }
@@ -58,7 +61,7 @@ struct Line {
 pub(crate) fn run(_: &App, args: &ParseArgs) -> Result<(), Failure> {
     let options = args.options.as_deref().map(read_options).transpose()?.unwrap_or_default();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-    let mut input = io::stdin().lock();
+    let mut input = BufReader::with_capacity(1 << 16, io::stdin().lock());
     let mut bytes = Vec::new();
     for number in 1.. {
         bytes.clear();
@@ -85,7 +88,7 @@ impl ParseArgs {
         if !self.jsonl {
             return Ok(self.how.parse(line, self.question.as_deref(), options));
         }
-        let line: Line = serde_json::from_str(line)
+        let line: Line<'_> = serde_json::from_str(line)
             .map_err(|error| Failure::usage(format!("line {number} is no reply in JSON: {error}")))?;
         let question = line.question.as_deref().or(self.question.as_deref());
         let options = line.options.as_ref().map_or(options, |options| &options.0);
@@ -110,8 +113,8 @@ impl Asked {
 
 /// Reads a file of options.
 pub(crate) fn read_options(path: &Path) -> Result<Options, Failure> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::file("read the options in", path, error))?;
+    let text = input::read_text(path, input::MOST)
+        .map_err(|error| Failure::file("read the options in", path, error))?;
     Options::read(&text)
         .map_err(|error| Failure::usage(format!("{} is no list of options: {error}", path.display())))
 }

@@ -5,6 +5,7 @@
 //! the results of work and the answers to gates, from the first stop on ([`replay`]). A run that was killed anywhere
 //! therefore goes on where it was, and a gate that is opened again by anyone takes the run back to it.
 
+mod abandon;
 mod built_in;
 mod limit;
 mod read;
@@ -20,6 +21,7 @@ use serde_json::Value;
 use super::{Prompt, Unclear};
 use crate::reply::{Action, open_actions};
 
+pub use abandon::{OnItsWay, abandon, on_their_way};
 pub use built_in::route;
 pub use limit::TimeLimit;
 pub use read::{File, Invalid};

@@ -57,6 +57,12 @@ pub enum Error {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// There is no such journey to give up.
+    #[error("no journey `{run}` is on its way")]
+    NotOnItsWay {
+        /// The run that was named.
+        run: RunId,
+    },
 }
 
 impl From<project::Error> for Error {
