@@ -205,7 +205,8 @@ fn end(app: &App, project: &Project, id: &RunId, outcome: Outcome) -> Result<(),
     };
     if app.ui.form == Form::Quiet && code == Code::Failed {
         // Nothing else was said, and an exit code alone is no reason.
-        return Err(Failure::new(code, format!("run {id} failed")).hint(format!("`stagepost flow show {id}` says where")));
+        return Err(Failure::new(code, format!("run {id} failed"))
+            .hint(format!("`stagepost flow show {id}` says where")));
     }
     Err(Failure::told(code))
 }
