@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stagepost_testutil::fuzz::import(bytes));
+use stagepost_testutil::fuzz;
+
+libfuzzer_sys::fuzz_target!(init: fuzz::write_examples("import"), |bytes: &[u8]| fuzz::import(bytes));

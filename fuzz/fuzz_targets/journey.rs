@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stagepost_testutil::fuzz::journey(bytes));
+use stagepost_testutil::fuzz;
+
+libfuzzer_sys::fuzz_target!(init: fuzz::write_examples("journey"), |bytes: &[u8]| fuzz::journey(bytes));

@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| stagepost_testutil::fuzz::record(bytes));
+use stagepost_testutil::fuzz;
+
+libfuzzer_sys::fuzz_target!(init: fuzz::write_examples("record"), |bytes: &[u8]| fuzz::record(bytes));

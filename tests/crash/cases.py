@@ -480,6 +480,9 @@ BESIDE = {
     "gc": ["save -q -m beside", "gc -q --keep 1"],
     "session-create": ["save -q -m beside", "session create --session-id s1 --phase plan --description beside"],
     "task-save": ["task save --task 7 --stage start -m beside"],
+    "flow-run": ["save -q -m beside", "flow resume -q r1", "gc -q"],
+    "flow-resume": ["flow resume -q r1", "flow cleanup -q --max-age-days 0"],
+    "plan-run": ["save -q -m beside", "plan list -q"],
 }
 
 

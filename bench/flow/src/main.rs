@@ -8,7 +8,8 @@
 //!   turns; how flat that is, how much disk a step takes, and how many syncs (counted with strace where it is installed).
 //! - `many`: 50 runs × 20 steps at once, beside a bare writer thread.
 //! - `shell`: 200 steps of `true`, beside spawning with capture and one commit each.
-//! - `kill`: SIGKILL at step 500 of 1,000 and 5,000 of 10,000; how soon the next process begins the next step.
+//! - `kill`: SIGKILL in the middle of the step after 500 of 1,000 and after 5,000 of 10,000; how soon the next process
+//!   begins that step again, from its own start.
 //! - `processes`: 8 processes with a run of their own on one store.
 //!
 //! Read the ratios, not the times.
@@ -32,7 +33,8 @@ use stagepost::snapshot::GitProgram;
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let Some(way) = args.first().filter(|arg| arg.starts_with("--as-")) {
-        return kill::act(way, Path::new(&args[1]), args[2].parse().unwrap());
+        let stop = args.get(3).map(|stop| stop.parse().unwrap());
+        return kill::act(way, Path::new(&args[1]), args[2].parse().unwrap(), stop);
     }
     let parts: [(&str, fn()); 5] = [
         ("steps", steps::steps),

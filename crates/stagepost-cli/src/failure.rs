@@ -64,10 +64,10 @@ impl Failure {
     /// The whole chain of an error, once.
     fn from_error(code: Code, error: &dyn Error) -> Self {
         let mut causes: Vec<String> = Vec::new();
-        let message = error.to_string();
+        let message = short(error.to_string());
         let mut next = error.source();
         while let Some(cause) = next {
-            let text = cause.to_string();
+            let text = short(cause.to_string());
             if causes.last().unwrap_or(&message) != &text {
                 causes.push(text);
             }
@@ -369,6 +369,11 @@ impl From<flow::Error> for Failure {
                 Code::Refused,
                 format!("`stagepost flow resume {run}` goes on with it, or take another name"),
             ),
+            E::Token { .. } => (
+                Code::Refused,
+                "name the variable under `secrets:` and set it in the environment: it is then stored nowhere"
+                    .to_owned(),
+            ),
             E::Held { ref run, .. } => {
                 (Code::Busy, format!("wait for it, or stop it with `stagepost flow cancel {run}`"))
             }
@@ -449,11 +454,20 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+/// Some errors quote the line they are about, however long it is.
+fn short(text: String) -> String {
+    const LONGEST: usize = 2_000;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 /// What an error of the operating system means for whoever named the file.
 fn io_code(error: &std::io::Error) -> Code {
     match error.kind() {
         std::io::ErrorKind::NotFound => Code::NotFound,
-        std::io::ErrorKind::AlreadyExists => Code::Refused,
+        std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::FileTooLarge => Code::Refused,
         _ => Code::Failed,
     }
 }

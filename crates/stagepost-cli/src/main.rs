@@ -4,6 +4,7 @@ mod app;
 mod args;
 mod commands;
 mod failure;
+mod input;
 mod json;
 #[cfg(test)]
 mod reference;

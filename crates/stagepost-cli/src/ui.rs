@@ -53,10 +53,12 @@ impl Ui {
         done(writeln!(out, "{}", text.as_ref()))
     }
 
-    /// Prints bytes of a result as they are.
+    /// Prints bytes of a result as they are, but none to a terminal that it would obey.
     pub(crate) fn raw(&self, source: &mut dyn io::Read) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
-        match io::copy(source, &mut out).and_then(|_| out.flush()) {
+        let copied =
+            if out.is_terminal() { show(source, &mut out) } else { io::copy(source, &mut out).map(drop) };
+        match copied.and_then(|()| out.flush()) {
             Err(error) if error.get_ref().is_some() => {
                 Err(Failure::reading(error, "standard output".as_ref()))
             }
@@ -67,7 +69,7 @@ impl Ui {
     /// Prints a result as JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
-        self.line(text)
+        self.line(escaped(&text))
     }
 
     /// Says something that is not a result.
@@ -137,6 +139,13 @@ impl Ui {
     }
 }
 
+/// Shows bytes to a person.
+fn show(source: &mut dyn io::Read, out: &mut dyn Write) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    source.read_to_end(&mut bytes)?;
+    out.write_all(printable_lines(&String::from_utf8_lossy(&bytes)).as_bytes())
+}
+
 /// A reader that has had enough, such as `head`, is no failure.
 fn done(written: io::Result<()>) -> Result<(), Failure> {
     match written {
@@ -145,12 +154,32 @@ fn done(written: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
+/// Says whether a terminal obeys a character instead of showing it: control characters and those that turn text around.
+fn acts(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Makes JSON safe for a terminal. JSON itself escapes the oldest control characters only.
+pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
+    let acts = |c: char| acts(c) && c != '\n';
+    if !json.contains(acts) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if acts(c) {
+            // All of them are below U+10000, so one escape says it.
+            let _ = write!(safe, "\\u{:04x}", u32::from(c));
+        } else {
+            safe.push(c);
+        }
+    }
+    Cow::Owned(safe)
+}
+
 /// Makes text safe for a terminal: control characters and those that turn text around are shown as escapes.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
     if !text.contains(acts) {
         return Cow::Borrowed(text);
     }
@@ -214,6 +243,11 @@ mod tests {
         assert_eq!(printable("a\u{1b}[31mb\nc\u{202e}d\u{9b}e"), "a\\u{1b}[31mb\\nc\\u{202e}d\\u{9b}e");
         assert_eq!(printable_lines("a\tb\nc\r\u{7}"), "a\tb\nc\\r\\u{7}");
         assert_eq!(headline("first line\nsecond", 6), "first…");
+        let mut shown = Vec::new();
+        show(&mut &b"a\x1b[2J\n\xffb\n"[..], &mut shown).unwrap();
+        assert_eq!(String::from_utf8(shown).unwrap(), "a\\u{1b}[2J\n\u{fffd}b\n");
+        let json = serde_json::to_string_pretty(&serde_json::json!({"a": "\u{9b}\u{202e}\u{7f}\n"})).unwrap();
+        assert_eq!(escaped(&json), "{\n  \"a\": \"\\u009b\\u202e\\u007f\\n\"\n}");
     }
 
     #[test]

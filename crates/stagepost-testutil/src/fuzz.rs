@@ -28,6 +28,17 @@ pub const TARGETS: &[(&str, Target, &[&str])] = &[
     ("ids", ids, IDS),
 ];
 
+/// Writes the examples of a target to where a fuzzer starts from, below the current folder.
+pub fn write_examples(name: &str) {
+    let folder = std::path::Path::new("corpus").join(name);
+    std::fs::create_dir_all(&folder).expect("folders can be made");
+    let examples = TARGETS.iter().filter(|(target, ..)| *target == name).flat_map(|(.., examples)| *examples);
+    for (number, example) in examples.enumerate() {
+        let path = folder.join(format!("example-{number}"));
+        std::fs::write(path, example).expect("files can be written");
+    }
+}
+
 /// Records of the journal: what can be read can be written, and means the same again.
 pub fn record(bytes: &[u8]) {
     if let Ok(checkpoint) = serde_json::from_slice::<Checkpoint>(bytes) {

@@ -7,6 +7,7 @@
 
 pub mod lock;
 pub mod model;
+mod private;
 pub mod process;
 
 pub mod formats;

@@ -19,7 +19,7 @@ impl Lock {
     pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Open { path: path.into(), source };
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
+            crate::private::folders(folder).map_err(failed)?;
         }
         let file = OpenOptions::new()
             .create(true)

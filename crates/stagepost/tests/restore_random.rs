@@ -7,11 +7,16 @@ mod snapshot_support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 use restore_support::{assert_is, assert_no_leftovers, between, cut_off, everything, go_on, restore};
-use snapshot_support::{Fixture, bytes};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use snapshot_support::{Fixture, bytes, id};
+use stagepost::model::Snapshot;
 use stagepost::snapshot::restore::Mode;
+use stagepost::snapshot::{Capture, Snapshots};
 
 /// One thing done to a work tree.
 #[derive(Debug, Clone)]
@@ -133,4 +138,78 @@ proptest! {
         prop_assert_eq!(&state(&fixture), &at_a);
         assert_no_leftovers(&fixture);
     }
+}
+
+/// Exchanges a folder of the project with a link that leads out of it, again and again, while something is done.
+fn while_swapping(folder: &Path, link: &Path, act: impl FnOnce()) -> usize {
+    let (over, swaps) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                // A restore may have just taken the folder away.
+                let swapped = renameat_with(CWD, folder, CWD, link, RenameFlags::EXCHANGE);
+                swaps.fetch_add(usize::from(swapped.is_ok()), Ordering::Relaxed);
+                std::thread::yield_now();
+            }
+        });
+        // The thread must end even if this fails.
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        over.store(true, Ordering::Relaxed);
+        done.unwrap();
+    });
+    if folder.is_symlink() {
+        renameat_with(CWD, folder, CWD, link, RenameFlags::EXCHANGE).unwrap();
+    }
+    swaps.into_inner()
+}
+
+/// One restore as a command does it; says whether it was done.
+fn tried(snapshots: &Snapshots, target: &Snapshot) -> bool {
+    let Ok(safety) = snapshots.capture(&id(), &Capture::default()) else { return false };
+    let there = between(&safety, target, Mode::Files);
+    let Ok(plan) = snapshots.plan_restore(&there) else { return false };
+    if snapshots.apply_restore(&plan, &mut go_on).is_ok() {
+        return true;
+    }
+    let _ = snapshots.revert_restore(&there, &mut go_on);
+    false
+}
+
+#[test]
+fn links_swapped_in_while_files_are_captured_and_restored_lead_nowhere() {
+    let fixture = Fixture::new();
+    let outside = fixture.base().join("outside");
+    fs::create_dir_all(outside.join("deep")).unwrap();
+    // Where a followed link would make the work tree look as it should, and where it would not.
+    for (name, text) in [("b.txt", "two\n"), ("deep/c.txt", "outside\n"), ("only.txt", "outside\n")] {
+        fs::write(outside.join(name), text).unwrap();
+    }
+    let link = fixture.base().join("link");
+    symlink(&outside, &link).unwrap();
+    let (folder, before) = (fixture.root.join("dir"), everything(&outside));
+    let first = fixture.capture();
+    fixture
+        .write("dir/b.txt", "changed\n")
+        .write("dir/deep/c.txt", "changed\n")
+        .write("dir/deep/new.txt", "new\n");
+    fixture.write("a.txt", "changed\n").remove("link").write("link", "a file now\n");
+    let second = fixture.capture();
+    let snapshots = fixture.open();
+    let rounds = if std::env::var_os("STAGEPOST_FULL").is_some() { 2_000 } else { 60 };
+    let (mut done, mut captured) = (0, Vec::new());
+    let swaps = while_swapping(&folder, &link, || {
+        for round in 0..rounds {
+            done += usize::from(tried(&snapshots, if round % 2 == 0 { &first } else { &second }));
+            captured.extend(snapshots.capture(&id(), &Capture::default()).ok());
+            assert_eq!(everything(&outside), before, "round {round}");
+        }
+    });
+    assert!(swaps > rounds && !captured.is_empty(), "{swaps} swaps, {done} done");
+    for snapshot in &captured {
+        let files = fixture.git(&["ls-tree", "-r", "--name-only", snapshot.tree.as_str()]);
+        assert!(!files.contains("only.txt"), "a capture went through the link: {files}");
+    }
+    restore(&snapshots, &first, Mode::Files, &[]).ok();
+    assert_is(&fixture, &first);
+    assert_no_leftovers(&fixture);
 }

@@ -63,6 +63,9 @@ fn a_flow_that_failed_is_shown_mended_and_gone_on_with() {
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("one | hello") && ran.err.contains("two failed"), "{}", ran.err);
     assert!(ran.out.contains("next: stagepost flow resume r1"), "{}", ran.out);
+    let quiet = project.run(&["--quiet", "flow", "resume", "r1"]);
+    assert_eq!((quiet.code, quiet.out.as_str()), (1, "r1\n"), "{quiet:?}");
+    assert!(quiet.err.contains("run r1 failed"), "{quiet:?}");
     let shown = project.json(&["flow", "show", "r1"]);
     assert_eq!(shown["run"]["status"], "failed");
     let of = |step: usize| shown["run"]["steps"][step]["status"].as_str().unwrap().to_owned();
@@ -76,7 +79,7 @@ fn a_flow_that_failed_is_shown_mended_and_gone_on_with() {
 
     std::fs::remove_file(project.folder.join("fail")).unwrap();
     project.ok(&["flow", "resume", "r1"]);
-    assert_eq!(log(&project), "one two two three");
+    assert_eq!(log(&project), "one two two two three");
     assert_eq!(project.ok(&["--quiet", "flow", "list", "--status", "completed"]), "r1\n");
     assert_eq!(project.ok(&["flow", "show", "r1", "--output", "one"]), "hello\n");
     let again = project.run(&["flow", "resume", "r1"]);
@@ -223,4 +226,110 @@ fn wrong_input_is_named() {
     let plan: Value = project.json(&["flow", "run", "flow.yaml", "--dry-run"]);
     assert_eq!(plan["steps"].as_array().unwrap().len(), 3);
     assert_eq!(log(&project), "one two three", "none of these ran anything");
+}
+
+/// What a terminal shows after all this was written to it, as far as the program makes use of it.
+fn screen(written: &str) -> Vec<String> {
+    let (mut rows, mut row, mut column) = (vec![Vec::new()], 0, 0);
+    let mut rest = written.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\n' => row += 1,
+            '\r' => column = 0,
+            '\u{1b}' => {
+                let codes: String = rest.by_ref().skip(1).take_while(|c| !c.is_ascii_alphabetic()).collect();
+                let at = written.len() - rest.as_str().len() - 1;
+                match written.as_bytes()[at] {
+                    b'K' => rows[row].clear(),
+                    b'A' => row -= codes.parse().unwrap_or(1),
+                    b'm' | b'l' | b'h' => {}
+                    other => panic!("an unknown sequence: {codes}{}", char::from(other)),
+                }
+            }
+            c => {
+                let line: &mut Vec<char> = &mut rows[row];
+                line.resize(line.len().max(column + 1), ' ');
+                line[column] = c;
+                column += 1;
+            }
+        }
+        rows.resize(rows.len().max(row + 1), Vec::new());
+    }
+    let texts = rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());
+    texts.filter(|text| !text.is_empty()).collect()
+}
+
+#[test]
+fn a_bar_on_a_terminal_tells_how_far_a_flow_is_and_goes_away() {
+    let slow =
+        "name: slow\nsteps:\n  - {id: one, run: 'sleep 0.3; echo hello'}\n  - {id: two, run: 'sleep 0.3'}\n";
+    let project = project(slow);
+    if !crate::gates::has_python(&project) {
+        return;
+    }
+    let args = ["flow", "run", "flow.yaml", "--run-id", "r1"];
+    let seen = crate::gates::at_a_terminal(&project, "xterm", serde_json::json!([]), &args);
+    assert_eq!(seen["code"], 0, "{seen}");
+    let written = seen["screen"].as_str().unwrap();
+    for bar in [" 0/2 one", " 1/2 two"] {
+        assert!(written.contains(bar), "`{bar}` was never shown: {written:?}");
+    }
+    let shown = screen(written);
+    assert!(shown.iter().any(|line| line == "one | hello"), "{shown:#?}");
+    assert!(!shown.iter().any(|line| line.contains("/2")), "the bar is gone: {shown:#?}");
+}
+
+#[test]
+fn a_runner_killed_before_its_files_were_written_is_mended_by_the_next_command() {
+    let flow = THREE.replace("echo three >> log", "echo three >> log; sleep 634");
+    let project = project(&flow);
+    project.write("fail", "");
+    assert_eq!(project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]).code, 1);
+    std::fs::remove_file(project.folder.join("fail")).unwrap();
+    let path = project.folder.join(".claude/context/runs/r1/run.json");
+    let read = || -> Value { serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap() };
+    let stale = read();
+    crate::sessions::killed_before_its_view(&project, &["flow", "resume", "r1"], "r1");
+    assert!(dies_soon("634"), "the step outlived its runner");
+    project.ok(&["status"]);
+    let now = read();
+    assert_ne!(now, stale);
+    assert_eq!((&stale["status"], &now["status"]), (&"failed".into(), &"paused".into()), "{now}");
+    let checkpoints = std::fs::read_dir(path.with_file_name("checkpoints")).unwrap().flatten();
+    let names: Vec<String> = checkpoints.filter_map(|one| one.file_name().into_string().ok()).collect();
+    assert_eq!(names.iter().filter(|name| name.starts_with("checkpoint-step-")).count(), 2, "{names:?}");
+    assert_eq!(std::fs::read_dir(project.store.join("views.pending")).unwrap().count(), 0);
+}
+
+#[test]
+fn an_early_step_of_a_pruned_run_can_be_gone_on_from_and_forked() {
+    let step =
+        |n: usize| format!("  - {{id: s{n}, run: 'echo {n} >> log; echo {n} > \"$STAGEPOST_OUTPUT\"'}}\n");
+    let steps: String = (1..=8).map(step).collect();
+    let project = project(&format!("name: eight\nsteps:\n{steps}"));
+    project.ok(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    assert!(project.ok(&["flow", "show", "r1"]).contains("pruned but for its result"));
+    project.ok(&["flow", "run", "flow.yaml", "--run-id", "r1", "--resume", "--resume-step", "2"]);
+    assert_eq!(log(&project), "1 2 3 4 5 6 7 8 3 4 5 6 7 8");
+    project.ok(&["flow", "fork", "r1", "--from-step", "1", "--run-id", "r2"]);
+    project.ok(&["flow", "resume", "r2"]);
+    assert_eq!(log(&project), "1 2 3 4 5 6 7 8 3 4 5 6 7 8 2 3 4 5 6 7 8");
+    assert_eq!(project.run(&["verify"]).code, 0);
+}
+
+#[test]
+fn many_runs_are_listed_without_their_steps_and_deleted_ones_are_not() {
+    let project = project(THREE);
+    for n in 1..=3 {
+        project.ok(&["flow", "run", "flow.yaml", "--run-id", &format!("good-{n}")]);
+    }
+    project.write("fail", "");
+    assert_eq!(project.run(&["flow", "run", "flow.yaml", "--run-id", "bad"]).code, 1);
+    assert_eq!(project.ok(&["--quiet", "flow", "list"]), "bad\ngood-3\ngood-2\ngood-1\n");
+    assert_eq!(project.ok(&["--quiet", "flow", "list", "-n", "2"]), "bad\ngood-3\n");
+    assert_eq!(project.ok(&["--quiet", "flow", "list", "--status", "completed", "-n", "1"]), "good-3\n");
+    assert_eq!(project.ok(&["--quiet", "flow", "list", "--flow", "other"]), "");
+    assert_eq!(project.ok(&["--quiet", "flow", "list", "--since", "1h", "--status", "failed"]), "bad\n");
+    project.ok(&["flow", "cleanup", "--max-age-days", "0"]);
+    assert_eq!(project.ok(&["--quiet", "flow", "list"]), "good-3\ngood-2\ngood-1\n");
 }

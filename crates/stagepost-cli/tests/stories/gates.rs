@@ -385,7 +385,7 @@ code = os.waitstatus_to_exitcode(status)
 print(json.dumps({'code': code, 'same': same, 'screen': seen}))
 "#;
 
-fn at_a_terminal(
+pub(crate) fn at_a_terminal(
     project: &TempProject,
     term: &str,
     script: serde_json::Value,
@@ -400,7 +400,7 @@ fn at_a_terminal(
 
 /// Nobody can play a person where Python is not installed. `scripts/test` installs it and lets nothing be skipped.
 #[allow(clippy::print_stderr, reason = "a story that is not told has to say so")]
-fn has_python(project: &TempProject) -> bool {
+pub(crate) fn has_python(project: &TempProject) -> bool {
     let found = project.tool("python3", ["-c", "import pty"]).output().is_ok_and(|ran| ran.status.success());
     assert!(found || std::env::var_os("STAGEPOST_SKIP_NOTHING").is_none(), "python3 is missing");
     if !found {

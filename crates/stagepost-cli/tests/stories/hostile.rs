@@ -202,61 +202,233 @@ fn no_name_makes_a_command_do_anything_else() {
     project.ok(&["verify"]);
 }
 
-#[test]
-fn what_was_stored_is_printed_without_what_a_terminal_obeys() {
+/// Sequences that terminals obey, characters that turn text around, and a line that pretends to be another.
+const EVIL: &str = "\u{1b}[31m\u{9b}2J\u{202e}evil\r\n# heading\u{7}\u{7f}\u{200b}";
+
+/// A project with something evil in every text that it can hold, made by commands whose output is looked at too.
+fn evil_project() -> (TempProject, String) {
     let project = TempProject::new();
     for setting in [["user.name", "Ada"], ["user.email", "ada@example.org"]] {
         assert!(project.tool("git", [&["config"], &setting[..]].concat()).status().unwrap().success());
     }
+    assert!(project.tool("git", ["checkout", "-qb", "br\u{202e}anch\u{9b}"]).status().unwrap().success());
     project.write("a.txt", "one");
-    let evil = "\u{1b}[31m\u{9b}2J\u{202e}evil\r\n# heading\u{7}";
-    project.ok(&["save", "-m", evil]);
-    let session = project.ok(&["--quiet", "session", "start", "--request", evil]);
-    let session = session.trim();
-    project.ok(&[
-        "session",
-        "create",
-        "--session-id",
-        session,
-        "--description",
-        evil,
-        "--phase",
-        "plan",
-        "--no-commit",
-    ]);
-    project.ok(&["task", "save", "--task", "1", "--stage", "start", "-m", evil, "--no-commit"]);
-    project.ok(&["task", "note", "--task", "1", evil]);
-    project.run(&["gate", "ask", "--id", "g", evil]);
-    project.write(&format!("{}.txt", evil.replace('/', "")), "a name");
-    project.ok(&["save", "-m", "with a name"]);
+    let say = |codes: &[i32], args: &[&str]| says(&project, codes, args);
+    let evil_json = serde_json::json!({"text": EVIL, EVIL: [EVIL, {EVIL: 1}]}).to_string();
+    project.write("evil.json", &evil_json);
+    say(
+        &[0],
+        &["save", "-m", EVIL, "--metadata", &evil_json, "--state", "evil.json", "--label", "ev\u{e9}l=1"],
+    );
+    let session = say(&[0], &["--quiet", "session", "start", "--request", EVIL]).trim().to_owned();
+    for more in [&["--no-commit"][..], &[]] {
+        project.write("a.txt", format!("{more:?}"));
+        let create =
+            ["session", "create", "--session-id", &session, "--phase", "plan", "--description", EVIL];
+        say(&[0], &[&create, more].concat());
+        say(&[0], &[&["task", "save", "--task", "1", "--stage", "start", "-m", EVIL], more].concat());
+    }
+    say(
+        &[0],
+        &["session", "validate", "--test-command", "cat evil.json; printf '\\033[31m\\302\\233'; false"],
+    );
+    say(&[0], &["task", "note", "--task", "1", EVIL]);
+    say(&[0], &["task", "note", EVIL]);
+    say(&[0], &["task", "recover", "--task", "1", "--error", "implementation", "-m", EVIL]);
+    gates(&project, &say);
+    plans_and_flows(&project, &say);
+    project.write(&format!("{}.txt", EVIL.replace('/', "")), format!("{EVIL}\n"));
+    project.write("a.txt", format!("{EVIL}\n{EVIL}"));
+    say(&[0], &["save", "-m", "with a name and a content"]);
+    project.write("a.txt", format!("{EVIL}\nchanged {EVIL}"));
+    (project, session)
+}
+
+/// Runs a command, and looks at whatever it prints.
+#[track_caller]
+fn says(project: &TempProject, codes: &[i32], args: &[&str]) -> String {
+    let ran = project.run_with(&[("STAGEPOST_USER", EVIL)], args);
+    assert!(codes.contains(&ran.code), "{args:?}: {ran:?}");
+    assert_eq!(obeyed(&ran.out).or(obeyed(&ran.err)), None, "{args:?}: {ran:?}");
+    ran.out
+}
+
+fn gates(project: &TempProject, say: &dyn Fn(&[i32], &[&str]) -> String) {
+    let options = serde_json::json!([{"id": "a", "label": EVIL, "description": EVIL}, EVIL]).to_string();
+    project.write("options.json", options);
+    say(&[6], &["gate", "ask", "--id", "g", "--data", "evil.json", EVIL]);
+    say(&[2, 6], &["gate", "ask", "--id", "h", "--kind", "choose", "--options", "options.json", EVIL]);
+    say(&[6], &["gate", "ask", "--id", "i", "--kind", "input", EVIL]);
+    say(&[0, 4], &["gate", "answer", "g", "--by", EVIL, EVIL]);
+    say(&[0], &["gate", "answer", "i", "--by", EVIL, EVIL]);
+    say(&[6, 7], &["gate", "ask", "--id", "j", "--via", "cat evil.json", EVIL]);
+    say(&[0, 1, 6], &["gate", "ask", "--id", "k", "--via", "exit 3", EVIL]);
+    say(&[0, 4], &["gate", "cancel", "j"]);
+    let journey = format!(
+        "name: trip\nstops:\n  - name: ask\n    ask: {{kind: confirm, message: {}}}\n",
+        r#""\u202eevil\u009b""#
+    );
+    project.write("journey.yaml", journey);
+    say(&[0, 2, 6], &["gate", "journey", "run", "journey.yaml"]);
+}
+
+fn plans_and_flows(project: &TempProject, say: &dyn Fn(&[i32], &[&str]) -> String) {
+    let judge = "cat evil.json >&2; sed 's/^{/{\"score\": 2, \"feedback\": \"\u{9b}x\", /' evil.json";
+    let job = serde_json::json!({
+        "project_name": "p", "checkpoint": false, "max_iterations": 2, "planner": "cat evil.json", "judge": judge,
+    });
+    project.write("job.json", job.to_string());
+    say(&[0, 1], &["plan", "run", "job.json"]);
+    let broken = serde_json::json!({
+        "project_name": "p\u{202e}q", "checkpoint": false, "planner": "cat evil.json >&2; printf '\u{9b}'; exit 3", "judge": "x",
+    });
+    project.write("broken.json", broken.to_string());
+    say(&[1, 2], &["plan", "run", "broken.json"]);
+    let name = r#""fl\u202eow""#;
+    let flow = format!(
+        "name: {name}\ndescription: {name}\nsteps:\n  - {{id: one, name: {name}, run: \"cat evil.json; cat evil.json >&2; printf          '\\\\033[31m\\\\r\\\\n'; cp evil.json $STAGEPOST_OUTPUT\", snapshot: true}}\n  - {{id: two, run: \"cat evil.json >&2; false\"}}\n"
+    );
+    project.write("flow.yaml", &flow);
+    let ran = project.run(&["flow", "check", "flow.yaml"]);
+    if ran.code != 0 {
+        // Not every flow has names and descriptions for everything.
+        assert_eq!(obeyed(&ran.out).or(obeyed(&ran.err)), None, "{ran:?}");
+        let plain =
+            flow.replace(&format!("description: {name}\n"), "").replace(&format!(" name: {name},"), "");
+        let plain = plain.replace(name, "flow");
+        project.write("flow.yaml", plain);
+    }
+    say(
+        &[1],
+        &[
+            "flow",
+            "run",
+            "flow.yaml",
+            "--run-id",
+            "r",
+            "--input",
+            &serde_json::json!({"a": EVIL}).to_string(),
+        ],
+    );
+    let name = r#""fl\u009bow\u202e\u001b[31m""#;
+    project.write("wrong.yaml", format!("name: {name}\nsteps:\n  - {{id: {name}, run: x, {name}: 1}}\n"));
+    say(&[2], &["flow", "check", "wrong.yaml"]);
+}
+
+#[test]
+fn what_was_stored_is_printed_without_what_a_terminal_obeys() {
+    let (project, session) = evil_project();
+    on_a_terminal(&project);
+    let plans = project.ok(&["--quiet", "plan", "list"]);
+    let plan = plans.lines().next().unwrap();
+    let of = ["--session-id", session.as_str()];
     let shown: &[&[&str]] = &[
         &[],
         &["log"],
-        &["log", "--all"],
+        &["log", "--all", "-n", "0"],
         &["show", "@"],
-        &["diff", "@-", "@"],
+        &["show", "r"],
         &["diff", "--stat"],
-        &["session", "list", "--session-id", session],
-        &["session", "summary", "--session-id", session],
+        &["diff", "--stat", "@-", "@"],
+        &["restore", "@-", "--dry-run"],
+        &["session", "list", of[0], of[1]],
+        &["session", "summary", of[0], of[1]],
+        &["session", "history", of[0], of[1]],
+        &["session", "list", of[0], of[1], "--output", "pretty"],
+        &["session", "summary", of[0], of[1], "--output", "pretty"],
+        &["session", "validate", of[0], of[1]],
+        &["session", "status", of[0], of[1]],
         &["task", "list"],
         &["task", "progress"],
         &["task", "latest", "--task", "1"],
         &["gate", "list"],
+        &["gate", "list", "--all"],
         &["gate", "show", "g"],
-        &["restore", "@-", "--dry-run"],
+        &["gate", "show", "h"],
+        &["gate", "show", "i"],
+        &["gate", "reopen", "i"],
+        &["flow", "list"],
+        &["flow", "show", "r"],
+        &["flow", "plan", "r"],
+        &["flow", "why", "r", "two"],
+        &["flow", "checkpoints", "r"],
+        &["flow", "graph", "flow.yaml"],
+        &["flow", "resume", "r"],
+        &["flow", "fork", "r", "--from-step", "1"],
+        &["flow", "cleanup", "--dry-run", "--max-age-days", "0"],
+        &["plan", "list"],
+        &["plan", "show", plan],
+        &["plan", "scores", plan],
+        &["plan", "best", plan],
+        &["plan", "compare", plan, "1", "2"],
         &["verify"],
         &["doctor"],
-        &["gc", "--dry-run"],
+        &["config"],
+        &["gc", "--dry-run", "--keep", "1"],
+        &["restore", "@-", "--yes"],
+        &["undo"],
+        &["redo"],
+        &["export", "--format", "maestro", "--to", "../home/out"],
+        &["import", "../home/out", "--dry-run"],
+        &["import", "../home/out"],
+        &["gc", "--keep", "1"],
     ];
-    for command in shown {
-        let ran = project.run(command);
-        assert_eq!(obeyed(&ran.out).or(obeyed(&ran.err)), None, "{command:?}: {ran:?}");
+    for form in [&[][..], &["--json"], &["--quiet"]] {
+        for command in shown {
+            says(&project, &[0, 1, 2, 3, 4, 5, 6, 7], &[form, command].concat());
+        }
     }
+    // What is damaged, and what refuses, speaks too.
+    project.write("stagepost.toml", format!("a = \"{}\"", "\u{202e}\u{9b}"));
+    says(&project, &[2], &["log"]);
+    project.write("stagepost.toml", format!("{EVIL} = 1"));
+    says(&project, &[2], &["log"]);
+    fs::remove_file(project.folder.join("stagepost.toml")).unwrap();
+    let hook = project.write(
+        ".git/hooks/pre-commit",
+        "#!/bin/sh\nprintf '\\033[31m\\302\\233\\342\\200\\256no\\n' >&2\nexit 1\n",
+    );
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    project.write("a.txt", "refused");
+    let create = ["session", "create", of[0], of[1], "--phase", "plan", "--description", "x"];
+    says(&project, &[4], &create);
+    let database = project.database();
+    database.execute("UPDATE entries SET body = NULL WHERE position % 3 = 1", []).unwrap();
+    drop(database);
+    for command in [&["verify"][..], &["log", "--all"], &["show", "@"], &["doctor"], &["flow", "show", "r"]] {
+        says(&project, &[0, 1, 3, 5], command);
+    }
+}
+
+/// What programs read as it is (patches, payloads) is made safe where a person sees it.
+fn on_a_terminal(project: &TempProject) {
+    if !Path::new("/usr/bin/script").exists() {
+        return;
+    }
+    for line in [
+        "diff",
+        "diff @- @",
+        "show @- --artifact state",
+        "show",
+        "log --all",
+        "flow show r",
+        "gate show i",
+        "",
+    ] {
+        let line = format!("NO_COLOR=1 TERM=dumb '{PROGRAM}' {line}");
+        let output = project.tool("/usr/bin/script", ["-qec", &line, "/dev/null"]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n");
+        assert!(!text.is_empty(), "{line}");
+        assert_eq!(obeyed(&text), None, "{line}: {text:?}");
+    }
+    // Elsewhere a patch is a patch.
+    assert!(project.ok(&["diff"]).contains('\u{9b}'));
 }
 
 /// What in a text a terminal would obey, if anything.
 fn obeyed(text: &str) -> Option<char> {
-    let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns =
+        |c: char| matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().find(|c| (c.is_control() && !matches!(c, '\n' | '\t')) || turns(*c))
 }
 

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bombs;
 mod damage;
 mod everyday;
 mod flow_files;
@@ -11,10 +12,12 @@ mod flows;
 mod gates;
 mod going_back;
 mod hostile;
+mod hostile_git;
 mod keeping;
 mod names;
 mod plans;
 mod schemas;
+mod secrets;
 mod sessions;
 mod settings;
 mod wrong_input;

@@ -207,7 +207,7 @@ fn exports_come_back_in() {
 
 /// Runs a command while somebody else holds the lock of the views, and kills it once its record is there: between the
 /// record and the view.
-fn killed_before_its_view(project: &TempProject, args: &[&str], run: &str) {
+pub(crate) fn killed_before_its_view(project: &TempProject, args: &[&str], run: &str) {
     let count = || project.json(&["log", "--run", run])["checkpoints"].as_array().unwrap().len();
     let before = count();
     let lock = Lock::take(&project.store.join("views.lock"), Duration::from_secs(60)).unwrap();

@@ -15,6 +15,7 @@ use super::runner::Runner;
 use super::watch::Progress;
 use super::{Error, Fingerprint, made_of};
 use crate::model::{ArtifactName, StepStatus};
+use crate::private;
 use crate::process::{self, Captured, Ended, Finished, Limits, Output, Program};
 use crate::project::{NewArtifact, Source};
 
@@ -80,7 +81,7 @@ impl Exchange {
             move |source| Error::File { doing: "write", path, source }
         };
         let document = serde_json::to_vec(&attempt.document).expect("a document has string keys only");
-        fs::write(&exchange.input, document).map_err(failed(&exchange.input))?;
+        private::write(&exchange.input, document).map_err(failed(&exchange.input))?;
         match fs::remove_file(&exchange.output) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&exchange.output)(error)),
             _ => Ok(exchange),

@@ -11,6 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use super::ended::Ended;
 use crate::process::Identity;
 
 const NAME: &str = "attempts";
@@ -24,6 +25,8 @@ pub(super) struct Begun {
     pub(super) processes: Vec<(String, Identity)>,
     /// Who drove the run last.
     pub(super) driver: Option<Identity>,
+    /// The ends of attempts at steps in code, as far as they were written down here too.
+    pub(super) ended: Vec<Ended>,
 }
 
 /// Reads what was begun. A line that was cut off says nothing.
@@ -43,14 +46,17 @@ impl Begun {
             "start" => {
                 let (attempt, step) = rest.split_once('\t')?;
                 let attempt: u32 = attempt.parse().ok()?;
-                let newest = self.attempts.entry(step.to_owned()).or_default();
-                *newest = attempt.max(*newest);
+                match self.attempts.get_mut(step) {
+                    Some(newest) => *newest = attempt.max(*newest),
+                    None => drop(self.attempts.insert(step.to_owned(), attempt)),
+                }
             }
             "process" => {
                 let mut parts = rest.splitn(4, '\t');
                 let process = identity(&mut parts)?;
                 self.processes.push((parts.next()?.to_owned(), process));
             }
+            "end" => self.ended.push(Ended::read(rest)?),
             "driver" => self.driver = Some(identity(&mut rest.splitn(3, '\t'))?),
             _ => {}
         }
@@ -66,14 +72,21 @@ fn identity<'a>(parts: &mut impl Iterator<Item = &'a str>) -> Option<Identity> {
 /// The file, open to be appended to.
 #[derive(Debug)]
 pub(super) struct Attempts {
-    file: Mutex<File>,
+    file: Mutex<Appended>,
+}
+
+#[derive(Debug)]
+struct Appended {
+    file: File,
+    /// Lines that go along with the next one: losing them costs time and nothing else.
+    waiting: String,
 }
 
 impl Attempts {
     /// Opens the file and writes down who drives the run from now on.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(NAME))?;
-        let attempts = Self { file: Mutex::new(file) };
+        let attempts = Self { file: Mutex::new(Appended { file, waiting: String::new() }) };
         let ours = Identity::of(std::process::id().cast_signed());
         attempts.append(&format!("\ndriver\t{}\t{}\t{}\n", ours.pid, ours.started, ours.boot))?;
         Ok(attempts)
@@ -92,9 +105,24 @@ impl Attempts {
         self.append(&format!("process\t{pid}\t{started}\t{boot}\t{step}\n"))
     }
 
-    /// One write for one line: lines of several threads do not mix.
+    /// Has the end of an attempt written down, along with what is written next.
+    pub(super) fn ended(&self, ended: &Ended) {
+        let mut appended = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        appended.waiting.push_str("end\t");
+        ended.write(&mut appended.waiting);
+    }
+
+    /// One write for one line and what waits for it: lines of several threads do not mix.
     fn append(&self, line: &str) -> io::Result<()> {
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes())
+        let mut appended = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let Appended { file, waiting } = &mut *appended;
+        if waiting.is_empty() {
+            return file.write_all(line.as_bytes());
+        }
+        waiting.push_str(line);
+        let written = file.write_all(waiting.as_bytes());
+        waiting.clear();
+        written
     }
 }
 

@@ -33,6 +33,12 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
+    /// What would be stored with the run holds a token.
+    #[error("{what} holds what looks like a token or a private key")]
+    Token {
+        /// Where it is.
+        what: &'static str,
+    },
     /// The run is something else.
     #[error("run `{run}` is a {kind}, not a flow")]
     NotAFlow {
@@ -40,6 +46,14 @@ pub enum Error {
         run: RunId,
         /// What it is.
         kind: RunKind,
+    },
+    /// The run follows a flow file, and a program would drive it.
+    #[error("run `{run}` follows the flow file of `{flow}`, so no program can do steps in it")]
+    FromFile {
+        /// The run.
+        run: RunId,
+        /// What the flow is called.
+        flow: String,
     },
     /// Another process drives the run.
     #[error("run `{run}` is being driven by {holder}")]

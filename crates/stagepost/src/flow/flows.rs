@@ -10,6 +10,7 @@ use super::attempts::{self, Attempts, Begun};
 use super::definition::{Flow, Invalid};
 use super::happened::{Accepted, Definition, End, Happened};
 use super::hold::{self, Hold};
+use super::kept::{self, KeptStep};
 use super::resume::{self, Resume};
 use super::reuse::Plan;
 use super::runner::{Drive, Outcome, Runner, mark, marked_variable};
@@ -18,7 +19,7 @@ use super::state::{RunState, Status, StepState};
 use super::view::{self, Publisher};
 use super::watch::Progress;
 use super::{Error, prune};
-use crate::model::{Run as RunRecord, RunId, RunKind};
+use crate::model::{Run as RunRecord, RunId, RunKind, has_tokens};
 use crate::process::{self, Cancel};
 use crate::project::Project;
 use crate::store::{Batch, Expect, NewEntry};
@@ -82,6 +83,7 @@ impl<'p> Flows<'p> {
         let hold = Hold::take(self.project, id)?;
         let Source { flow, definition } = source;
         let input = flow.input_with(input);
+        check_tokens(Some(&definition), Some(&input))?;
         let now = self.project.context().clock.now();
         let run =
             RunRecord { description: flow.name.clone(), ..RunRecord::new(id.clone(), RunKind::Flow, now) };
@@ -152,6 +154,11 @@ impl<'p> Flows<'p> {
     }
 
     fn write_down(&self, id: &RunId, happened: Vec<Happened>) -> Result<(), Error> {
+        for one in &happened {
+            if let Happened::Began { definition, input, .. } = one {
+                check_tokens(definition.as_ref(), input.as_ref())?;
+            }
+        }
         let now = self.project.context().clock.now();
         let entries = happened.iter().map(|one| NewEntry::Event(one.event(id, now))).collect();
         self.project.store().write(Batch { entries, ..Batch::default() })?;
@@ -248,7 +255,17 @@ impl<'p> Flows<'p> {
         };
         let who = self.project.context().who.clone();
         let began = Happened::Began { definition: Some(source.definition), input: Some(state.input), who };
-        let mut entries = vec![NewEntry::Run(run.clone()), NewEntry::Event(began.event(new, now))];
+        let mut entries = vec![NewEntry::Run(run.clone())];
+        // Results whose checkpoints are pruned are not in the past that is shared, so the new run keeps them itself.
+        let thinned = |step: &&StepState| step.current().is_some_and(|one| one.thinned);
+        let is_kept = |step: &&StepState| kept.contains(&owner(&step.step).to_owned());
+        let own: Vec<KeptStep> =
+            state.steps.iter().filter(thinned).filter(is_kept).filter_map(KeptStep::of).collect();
+        if !own.is_empty() {
+            let keeper = kept::draft(self.project.new_id(), new, now, &own);
+            entries.push(NewEntry::Checkpoint(keeper));
+        }
+        entries.push(NewEntry::Event(began.event(new, now)));
         // What ran side by side with the last step, and is not part of what is kept.
         let voided =
             Happened::Voided { steps: later, why: format!("forked from `{id}` after step `{from}`") };
@@ -309,4 +326,15 @@ pub(super) fn known_of(step: Option<&StepState>, begun: u32) -> Known {
         result: None,
         made_for: None,
     }
+}
+
+/// A definition and an input are stored as they are, or the run could not go on; so they must not hold tokens.
+fn check_tokens(definition: Option<&Definition>, input: Option<&Value>) -> Result<(), Error> {
+    if definition.is_some_and(|definition| has_tokens(&definition.text)) {
+        return Err(Error::Token { what: "the flow file" });
+    }
+    if input.is_some_and(|input| has_tokens(&input.to_string())) {
+        return Err(Error::Token { what: "the input of the run" });
+    }
+    Ok(())
 }

@@ -1,5 +1,8 @@
 //! Everything that is recorded of a run, in the order in which it happened.
 
+use serde::Deserialize as _;
+use serde_json::Value;
+
 use super::{Error, Happened};
 use crate::model::{Checkpoint, CheckpointId, Run, RunId, RunKind, Timestamp, Topic};
 use crate::project::Project;
@@ -82,29 +85,37 @@ fn shared_past(project: &Project, checkpoint: &CheckpointId) -> Result<(Run, Vec
         None => return Err(crate::project::Error::NotFound { name: checkpoint.to_string() }.into()),
     };
     let mut moments = moments_of(project, &id)?;
-    let is_last =
-        |moment: &Moment| matches!(moment, Moment::Checkpoint { checkpoint, .. } if checkpoint.seq >= seq);
-    let end = moments.iter().position(is_last).map_or(moments.len(), |at| at + 1);
+    let later = |moment: &Moment| match moment {
+        Moment::Checkpoint { checkpoint, .. } => checkpoint.seq > seq,
+        Moment::Happened { .. } => false,
+    };
+    let it =
+        |moment: &Moment| matches!(moment, Moment::Checkpoint { checkpoint, .. } if checkpoint.seq == seq);
+    let end = moments.iter().position(it).map(|at| at + 1).or_else(|| moments.iter().position(later));
+    let end = end.unwrap_or(moments.len());
     moments.truncate(end);
     Ok((flow_run(project, &id)?, moments))
 }
 
 fn moments_of(project: &Project, id: &RunId) -> Result<Vec<Moment>, Error> {
     let listed = project.store().list(&Query { run: Some(id.clone()), ..Query::default() })?;
-    let query = EventQuery { topic: Topic::Run, key: Some(id.to_string()), last: None };
-    let events = project.store().events(&query)?;
-    let mut moments = Vec::with_capacity(listed.len() + events.len());
-    moments.extend(
-        listed
-            .into_iter()
-            .rev()
-            .map(|Listed { position, checkpoint }| Moment::Checkpoint { position, checkpoint }),
-    );
-    // What another version of the program wrote is not ours to read.
-    moments.extend(events.into_iter().filter_map(|(position, event)| {
-        let happened = serde_json::from_value(event.body).ok()?;
-        Some(Moment::Happened { position, at: event.at, happened })
-    }));
+    let (mut moments, _) = happened_to(project, id)?;
+    let listed = listed.into_iter().rev();
+    moments.extend(listed.map(|Listed { position, checkpoint }| Moment::Checkpoint { position, checkpoint }));
     moments.sort_by_key(Moment::position);
     Ok(moments)
+}
+
+/// What happened to a run beside the ends of its steps, and everything that is written of that.
+pub(super) fn happened_to(project: &Project, id: &RunId) -> Result<(Vec<Moment>, Vec<Value>), Error> {
+    let query = EventQuery { topic: Topic::Run, key: Some(id.to_string()), last: None };
+    let (mut moments, mut bodies) = (Vec::new(), Vec::new());
+    for (position, event) in project.store().events(&query)? {
+        // What another version of the program wrote is not ours to read.
+        if let Ok(happened) = Happened::deserialize(&event.body) {
+            moments.push(Moment::Happened { position, at: event.at, happened });
+        }
+        bodies.push(event.body);
+    }
+    Ok((moments, bodies))
 }

@@ -17,11 +17,15 @@ pub mod definition;
 mod fingerprint;
 mod happened;
 mod history;
+mod kept;
+mod outline;
 mod record;
 mod state;
 
 mod attempts;
+mod ended;
 mod hold;
+mod memory;
 mod prune;
 mod run;
 
@@ -52,6 +56,7 @@ pub use flows::{Flows, Source};
 pub use happened::{Accepted, Definition, End, Happened};
 pub use history::{History, Moment};
 pub use hold::{begun, driver, is_driven};
+pub use outline::Outline;
 pub use record::{FILES, OUTPUT, RESULT, Record};
 pub use resume::{Again, Decided, Resume};
 pub use reuse::{Plan, Planned, Verdict};

@@ -4,12 +4,14 @@ use std::collections::HashSet;
 
 use super::Error;
 use super::happened::{End, Happened};
-use super::state::{Attempt, RunState, StepState};
+use super::kept::{self, KeptStep};
+use super::state::{Attempt, RunState, StepState, Summary};
 use crate::model::{CheckpointId, RunId};
 use crate::project::Project;
 use crate::store::{Batch, NewEntry};
 
-/// Writes down that a run ended, then gives up all but its newest checkpoints, if a number is given.
+/// Writes down that a run ended, then gives up all but its newest checkpoints, if a number is given. The results among
+/// them that hold stay: one checkpoint keeps them all.
 pub(super) fn end(
     project: &Project,
     run: &RunId,
@@ -19,39 +21,62 @@ pub(super) fn end(
 ) -> Result<(), Error> {
     let surplus = match keep_last {
         Some(keep) => surplus(project, &RunState::load(project, run)?, status, keep)?,
-        None => Vec::new(),
+        None => Surplus::default(),
     };
-    let steps = surplus.iter().map(|(step, attempt)| attempt.summary(step)).collect();
-    let ended = Happened::Ended { status, why, steps };
-    let event = ended.event(run, project.context().clock.now());
-    project.store().write(Batch { entries: vec![NewEntry::Event(event)], ..Batch::default() })?;
-    let ids: Vec<CheckpointId> = surplus.iter().map(|(_, attempt)| attempt.checkpoint).collect();
-    Ok(project.forget(&ids)?)
+    let now = project.context().clock.now();
+    let ended = Happened::Ended { status, why, steps: surplus.told };
+    let mut entries = Vec::new();
+    if !surplus.kept.is_empty() {
+        let keeper = kept::draft(project.new_id(), run, now, &surplus.kept);
+        entries.push(NewEntry::Checkpoint(keeper));
+    }
+    entries.push(NewEntry::Event(ended.event(run, now)));
+    project.store().write(Batch { entries, ..Batch::default() })?;
+    Ok(project.forget(&surplus.gone)?)
+}
+
+/// What a run that ends does not need.
+#[derive(Debug, Default)]
+struct Surplus {
+    /// Checkpoints that go.
+    gone: Vec<CheckpointId>,
+    /// Steps whose results are kept all the same.
+    kept: Vec<KeptStep>,
+    /// What there is to say of the others.
+    told: Vec<Summary>,
 }
 
 /// Which attempts a run that ends so does not need: all but the newest, and of a run that can be resumed never a result
 /// that holds. What another run was forked from stays with all it stands on, and so does what someone pinned.
-fn surplus(
-    project: &Project,
-    state: &RunState,
-    status: End,
-    keep: usize,
-) -> Result<Vec<(String, Attempt)>, Error> {
+fn surplus(project: &Project, state: &RunState, status: End, keep: usize) -> Result<Surplus, Error> {
     let mut needed: HashSet<CheckpointId> = project.pinned()?.into_iter().collect();
     if status != End::Completed || is_forked(project, &state.run.id)? {
         needed.extend(state.steps.iter().filter_map(|step| step.current()).map(|one| one.checkpoint));
     }
-    let own = |attempt: &&Attempt| attempt.run == state.run.id && !attempt.pruned;
-    let mut all: Vec<(Worth, String, Attempt)> = Vec::new();
+    let own = |attempt: &&Attempt| attempt.run == state.run.id && !attempt.pruned && !attempt.thinned;
+    let mut all: Vec<(Worth, &StepState, &Attempt)> = Vec::new();
     for step in &state.steps {
         let attempts = step.attempts.iter().filter(own);
-        all.extend(attempts.map(|one| (Worth::of(step, one, state), step.step.clone(), one.clone())));
+        all.extend(attempts.map(|one| (Worth::of(step, one, state), step, one)));
     }
     all.sort_by_key(|(worth, _, attempt)| (*worth, attempt.seq));
-    let surplus = all.len().saturating_sub(keep.max(1));
-    all.truncate(surplus);
+    all.truncate(all.len().saturating_sub(keep.max(1)));
     all.retain(|(_, _, attempt)| !needed.contains(&attempt.checkpoint));
-    Ok(all.into_iter().map(|(_, step, attempt)| (step, attempt)).collect())
+    let mut surplus = Surplus::default();
+    for (worth, step, attempt) in all {
+        surplus.gone.push(attempt.checkpoint);
+        match KeptStep::of(step).filter(|_| worth == Worth::Holds) {
+            Some(kept) => surplus.kept.push(kept),
+            None => surplus.told.push(attempt.summary(&step.step)),
+        }
+    }
+    if !surplus.kept.is_empty() {
+        // One such checkpoint at a time: the new one takes over what the ones before it kept.
+        let thinned = |step: &&StepState| step.current().is_some_and(|one| one.thinned);
+        surplus.kept.extend(state.steps.iter().filter(thinned).filter_map(KeptStep::of));
+        surplus.gone.extend(&state.keepers);
+    }
+    Ok(surplus)
 }
 
 /// What is given up first, before what is merely older.

@@ -1,7 +1,9 @@
-//! Taking secrets out of text before it is stored or shown.
+//! Taking secrets out of text before it is stored or shown: those of a step, and whatever looks like a token.
 
 use memchr::memmem;
 use serde_json::Value;
+
+use crate::model::{TokenStream, redact_value};
 
 /// What stands where a secret was.
 const MASK: &[u8] = b"***";
@@ -29,7 +31,7 @@ impl Secrets {
 
     /// Takes secrets out of a whole.
     pub(super) fn redact(&self, bytes: &[u8]) -> Vec<u8> {
-        let mut redactor = Redactor { secrets: self, held: Vec::new() };
+        let mut redactor = Redactor::new(self);
         let mut out = redactor.push(bytes);
         out.extend(redactor.finish());
         out
@@ -41,16 +43,18 @@ impl Secrets {
     }
 
     /// Takes secrets out of every text in a value, also out of names of members.
-    pub(super) fn redact_value(&self, value: Value) -> Value {
-        if self.values.is_empty() {
-            return value;
-        }
+    pub(super) fn redact_value(&self, mut value: Value) -> Value {
+        redact_value(&mut value);
+        if self.values.is_empty() { value } else { self.redact_own(value) }
+    }
+
+    fn redact_own(&self, value: Value) -> Value {
         match value {
             Value::String(text) => self.redact_text(&text).into(),
-            Value::Array(list) => list.into_iter().map(|one| self.redact_value(one)).collect(),
+            Value::Array(list) => list.into_iter().map(|one| self.redact_own(one)).collect(),
             Value::Object(members) => members
                 .into_iter()
-                .map(|(name, one)| (self.redact_text(&name), self.redact_value(one)))
+                .map(|(name, one)| (self.redact_text(&name), self.redact_own(one)))
                 .collect(),
             // A number may be the secret.
             Value::Number(number) if self.are_in(number.to_string().as_bytes()) => {
@@ -75,29 +79,32 @@ impl Secrets {
 pub(super) struct Redactor<'s> {
     secrets: &'s Secrets,
     held: Vec<u8>,
+    tokens: TokenStream,
 }
 
 impl<'s> Redactor<'s> {
     pub(super) fn new(secrets: &'s Secrets) -> Self {
-        Self { secrets, held: Vec::new() }
+        Self { secrets, held: Vec::new(), tokens: TokenStream::default() }
     }
 
     /// Takes the next part in, and returns what can be told by now.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if self.secrets.values.is_empty() {
-            return bytes.to_vec();
+            return self.tokens.push(bytes);
         }
         self.held.extend_from_slice(bytes);
         let held = std::mem::take(&mut self.held);
         let (out, told) = self.told(&held, |rest| rest.len() - self.secrets.held_back(rest));
         self.held = held[told..].to_vec();
-        out
+        self.tokens.push(&out)
     }
 
     /// Returns what was held back: no more will follow it.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         let held = std::mem::take(&mut self.held);
-        self.told(&held, <[u8]>::len).0
+        let mut out = self.tokens.push(&self.told(&held, <[u8]>::len).0);
+        out.extend(self.tokens.finish());
+        out
     }
 
     /// What can be told of `bytes`, and how many of them that is. `safe` says where a secret may begin whose end is

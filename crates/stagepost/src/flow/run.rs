@@ -1,6 +1,5 @@
 //! Steps in code: each is done once, whatever happens to the program.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,13 +9,13 @@ use serde_json::Value;
 
 use super::attempts::{self, Attempts};
 use super::definition::Retry;
+use super::ended::Ended;
 use super::happened::{End, Happened};
-use super::history::flow_run;
 use super::hold::Hold;
+use super::memory::{Ahead, Kept, Memory, check_in_code};
 use super::record::{RESULT, Record};
-use super::state::RunState;
 use super::{Error, prune};
-use crate::model::{ArtifactName, BlobRef, Kind, Run as RunRecord, RunId, RunKind, StepStatus};
+use crate::model::{ArtifactName, Kind, Run as RunRecord, RunId, RunKind, StepStatus};
 use crate::project::{NewArtifact, Project, Save, Source};
 use crate::store::{Batch, Expect, NewEntry};
 
@@ -68,22 +67,7 @@ pub struct Run<'p> {
     begun: Attempts,
     options: Options,
     memory: Mutex<Memory>,
-}
-
-/// What is known of the steps.
-#[derive(Debug, Default)]
-struct Memory {
-    known: HashMap<String, Known>,
-    running: HashSet<String>,
-    over: bool,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Known {
-    attempt: u32,
-    /// How many attempts failed since someone asked for it.
-    failures: u32,
-    result: Option<BlobRef>,
+    ahead: Mutex<Ahead>,
 }
 
 impl<'p> Run<'p> {
@@ -97,27 +81,25 @@ impl<'p> Run<'p> {
 
     /// Goes on with a run, or starts it. Another process must not be driving it.
     pub fn open(project: &'p Project, id: &RunId, options: Options) -> Result<Self, Error> {
-        let hold = Hold::take(project, id)?;
-        let mut memory = match project.store().run(id)? {
-            Some(_) => {
-                flow_run(project, id)?;
-                Memory::of(&RunState::load(project, id)?)
-            }
-            None => {
-                begin(project, id, &options)?;
-                Memory::default()
-            }
-        };
-        for (step, attempt) in attempts::read(hold.folder()).attempts {
-            let known = memory.known.entry(step).or_default();
-            known.attempt = known.attempt.max(attempt);
+        // Before anything is made on its behalf: it may be somebody else's.
+        if project.store().run(id)?.is_some() {
+            check_in_code(project, id)?;
         }
+        let hold = Hold::take(project, id)?;
         let begun = Attempts::open(hold.folder()).map_err(|source| Error::File {
             doing: "write to",
             path: hold.folder().to_owned(),
             source,
         })?;
-        Ok(Self { project, id: id.clone(), hold, begun, options, memory: Mutex::new(memory) })
+        let memory = match project.store().run(id)? {
+            Some(run) => Memory::load(project, &run, attempts::read(hold.folder()), &begun)?,
+            None => {
+                begin(project, id, &options)?;
+                Memory::default()
+            }
+        };
+        let (memory, ahead) = (Mutex::new(memory), Mutex::default());
+        Ok(Self { project, id: id.clone(), hold, begun, options, memory, ahead })
     }
 
     /// Returns the name of the run.
@@ -148,7 +130,7 @@ impl<'p> Run<'p> {
         check_name(name)?;
         let known = self.memory().known.get(name).copied().unwrap_or_default();
         if let Some(result) = known.result {
-            return self.recorded(name, &result);
+            return self.recorded(name, result);
         }
         let _running = Running::of(self, name)?;
         let (mut attempt, mut failures) = (known.attempt, known.failures);
@@ -204,8 +186,11 @@ impl<'p> Run<'p> {
         Ok(())
     }
 
-    fn recorded<T: DeserializeOwned>(&self, name: &str, result: &BlobRef) -> Result<T, Error> {
-        let bytes = self.project.store().load(result)?;
+    fn recorded<T: DeserializeOwned>(&self, name: &str, result: Kept) -> Result<T, Error> {
+        let bytes = {
+            let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+            ahead.load(self.project.store(), result, |from| self.memory().next_results(from))?
+        };
         serde_json::from_slice(&bytes).map_err(|source| Error::OtherShape { step: name.to_owned(), source })
     }
 
@@ -277,16 +262,16 @@ impl<'p> Run<'p> {
         });
         let saved = self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),
+            begun: true,
             kind: Some(Kind::Step { step: name.to_owned(), status, attempt }),
             metadata: record.metadata(),
             artifacts: artifacts.into_iter().collect(),
             ..Save::default()
         })?;
-        let mut memory = self.memory();
-        let known = memory.known.entry(name.to_owned()).or_default();
-        known.attempt = attempt;
-        known.failures += u32::from(status == StepStatus::Failed);
-        known.result = saved.artifact(RESULT).map(|artifact| artifact.blob);
+        if let Some(ended) = Ended::of(&saved) {
+            self.begun.ended(&ended);
+            self.memory().ended(ended);
+        }
         Ok(())
     }
 
@@ -307,21 +292,6 @@ fn begin(project: &Project, id: &RunId, options: &Options) -> Result<(), Error> 
     let expect = vec![Expect::NewRun(id.clone())];
     project.store().write(Batch { entries, expect, ..Batch::default() })?;
     Ok(())
-}
-
-impl Memory {
-    fn of(state: &RunState) -> Self {
-        let known = state.steps.iter().map(|step| {
-            let result = step.current().and_then(|attempt| attempt.artifact(RESULT));
-            let known = Known {
-                attempt: step.last().map_or(0, |attempt| attempt.attempt),
-                failures: if state.ended_at.is_some() { 0 } else { step.failures },
-                result: result.map(|artifact| artifact.blob),
-            };
-            (step.step.clone(), known)
-        });
-        Self { known: known.collect(), running: HashSet::new(), over: state.ended_at.is_some() }
-    }
 }
 
 /// A step that runs in this program, until it is dropped.

@@ -346,6 +346,7 @@ impl Runner<'_, '_> {
         let captures = attempt.step.snapshot && done.status == StepStatus::Completed;
         self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),
+            begun: true,
             kind: Some(Kind::Step {
                 step: attempt.name.clone(),
                 status: done.status,
@@ -371,6 +372,7 @@ impl Runner<'_, '_> {
     fn remember_files(&self, unit: Unit, attempt: &Attempt<'_>) -> Result<(), Error> {
         let saved = self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),
+            begun: true,
             kind: Some(Kind::Safety { before: format!("step {}", attempt.name) }),
             files: Some(Files::default()),
             ..Save::default()

@@ -9,9 +9,10 @@ use serde_json::Value;
 
 use super::happened::{Accepted, Definition, End, Happened};
 use super::history::{History, Moment};
+use super::kept::{self, KeptStep};
 use super::record::Record;
 use super::{Error, hold};
-use crate::model::{Artifact, Checkpoint, CheckpointId, Kind, Run, RunId, RunKind, StepStatus, Timestamp};
+use crate::model::{Artifact, Checkpoint, CheckpointId, Kind, Run, RunId, StepStatus, Timestamp};
 use crate::project::Project;
 
 /// How a run stands.
@@ -108,6 +109,8 @@ pub struct RunState {
     pub drives: u32,
     /// How it ended, whoever drives it now.
     pub(super) end: Option<Status>,
+    /// Its own checkpoints that keep results of steps whose checkpoints are pruned.
+    pub(super) keepers: Vec<CheckpointId>,
 }
 
 /// A step as the history of its run tells it.
@@ -150,6 +153,8 @@ pub struct Attempt {
     pub record: Record,
     /// Whether only this summary is left of it.
     pub pruned: bool,
+    /// Whether its checkpoint is pruned, but its result and the files it left are kept.
+    pub thinned: bool,
 }
 
 /// What is left to say of an attempt whose checkpoint is pruned.
@@ -187,10 +192,11 @@ impl Attempt {
             has_files: content.snapshot.is_some(),
             record: Record::of(&content.metadata),
             pruned: false,
+            thinned: false,
         }
     }
 
-    fn of_summary(run: &RunId, summary: &Summary) -> Self {
+    pub(super) fn of_summary(run: &RunId, summary: &Summary) -> Self {
         Self {
             attempt: summary.attempt,
             status: summary.status,
@@ -202,6 +208,7 @@ impl Attempt {
             has_files: false,
             record: Record { took_us: summary.took_us, ..Record::default() },
             pruned: true,
+            thinned: false,
         }
     }
 
@@ -254,6 +261,24 @@ impl StepState {
         self.accepted = None;
     }
 
+    /// Takes in an attempt whose checkpoint is not there, unless it is.
+    fn told_of(&mut self, attempt: Attempt) {
+        let is_it = |known: &Attempt| known.checkpoint == attempt.checkpoint;
+        if self.attempts.iter().any(|known| is_it(known) && !known.pruned) {
+            return;
+        }
+        let holds = self.current().map(|current| current.checkpoint);
+        self.attempts.retain(|known| !is_it(known));
+        self.attempts.push(attempt);
+        self.attempts.sort_by_key(|attempt| attempt.attempt);
+        let newest = self.attempts.len() - 1;
+        self.holds = match holds {
+            Some(id) => self.attempts.iter().position(|attempt| attempt.checkpoint == id),
+            None => matches!(self.attempts[newest].status, StepStatus::Completed | StepStatus::Skipped)
+                .then_some(newest),
+        };
+    }
+
     fn ended(&mut self, attempt: Attempt) {
         let status = attempt.status;
         if self.holds.is_some() {
@@ -280,12 +305,6 @@ impl RunState {
         Ok(Self::of(&History::load(project, id)?, driven))
     }
 
-    /// Reads how every run of a flow stands, in the order in which they were started.
-    pub fn all(project: &Project) -> Result<Vec<Self>, Error> {
-        let flows = project.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow);
-        flows.map(|run| Self::load(project, &run.id)).collect()
-    }
-
     /// Tells how a run stands from its history, and from whether somebody drives it now.
     pub fn of(history: &History, driven: bool) -> Self {
         Self::of_moments(&history.run, &history.moments, driven)
@@ -305,6 +324,7 @@ impl RunState {
             ended_at: None,
             drives: 0,
             end: None,
+            keepers: Vec::new(),
             run,
         };
         let mut places = HashMap::new();
@@ -327,6 +347,12 @@ impl RunState {
                     // A summary may have told of it before: it was to be pruned, and was not.
                     self.steps[place].attempts.retain(|known| known.checkpoint != checkpoint.id);
                     self.steps[place].ended(Attempt::of(checkpoint, *status, *attempt));
+                }
+                for step in kept::read(checkpoint) {
+                    self.kept(step, &checkpoint.run, places);
+                }
+                if kept::is_one(checkpoint) && checkpoint.run == self.run.id {
+                    self.keepers.push(checkpoint.id);
                 }
             }
             Moment::Happened { at, happened, .. } => {
@@ -382,21 +408,17 @@ impl RunState {
 
     /// Takes in what a summary tells of an attempt whose checkpoint is not there any more.
     fn summarised(&mut self, summary: &Summary, places: &mut HashMap<String, usize>) {
-        let run = self.run.id.clone();
+        let attempt = Attempt::of_summary(&self.run.id, summary);
         let place = self.place(&summary.step, places);
+        self.steps[place].told_of(attempt);
+    }
+
+    /// Takes in a result that is kept although its checkpoint is not there any more.
+    fn kept(&mut self, kept: KeptStep, run: &RunId, places: &mut HashMap<String, usize>) {
+        let place = self.place(&kept.summary.step, places);
         let step = &mut self.steps[place];
-        if step.attempts.iter().any(|known| known.checkpoint == summary.checkpoint) {
-            return;
-        }
-        let holds = step.holds.map(|at| step.attempts[at].checkpoint);
-        step.attempts.push(Attempt::of_summary(&run, summary));
-        step.attempts.sort_by_key(|attempt| attempt.attempt);
-        let newest = step.attempts.len() - 1;
-        step.holds = match holds {
-            Some(id) => step.attempts.iter().position(|attempt| attempt.checkpoint == id),
-            None => matches!(step.attempts[newest].status, StepStatus::Completed | StepStatus::Skipped)
-                .then_some(newest),
-        };
+        step.generation = step.generation.max(kept.generation);
+        step.told_of(kept.attempt(run));
     }
 
     fn place(&mut self, step: &str, places: &mut HashMap<String, usize>) -> usize {

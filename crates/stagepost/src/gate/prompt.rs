@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Error, Options, route};
-use crate::model::{Hash, canonical};
+use crate::model::{Hash, canonical, redact_text, redact_value};
 use crate::reply::{self, Action, Choice, Kind, Language, Risk};
 
 /// What is asked. An approval is bound to the hash of this.
@@ -134,6 +134,7 @@ impl Prompt {
 
     /// Fills in what can be derived and refuses what could not be answered.
     pub(super) fn complete(mut self) -> Result<Self, Error> {
+        self.redact();
         let invalid = |what: String| Error::Invalid { what };
         route::check(self.kind, &self.data).map_err(|error| invalid(format!("the data: {error}")))?;
         if self.options.is_empty() && self.kind == Kind::SelectRoute {
@@ -154,6 +155,17 @@ impl Prompt {
             self.phrase = Some(format!("{verb} {}", &hash[..4]));
         }
         Ok(self)
+    }
+
+    /// Takes out what looks like a token: an approval is bound to what is stored, and that is stored without.
+    fn redact(&mut self) {
+        redact_text(&mut self.message);
+        redact_text(&mut self.question);
+        redact_value(&mut self.data);
+        for option in &mut self.options {
+            redact_text(&mut option.label);
+            redact_text(&mut option.description);
+        }
     }
 
     fn fault(&self) -> Option<String> {

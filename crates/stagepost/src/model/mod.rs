@@ -3,6 +3,7 @@
 mod id;
 mod schema;
 mod time;
+mod token;
 
 mod artifact;
 mod kind;
@@ -29,3 +30,5 @@ pub use run::Run;
 pub use seal::{chain, chain_start};
 pub use snapshot::{FileCounts, InvalidObjectId, ObjectId, RepoPath, SkipReason, Skipped, Snapshot};
 pub use time::{InvalidTimestamp, Timestamp};
+pub(crate) use token::TokenStream;
+pub use token::{has_tokens, redact_text, redact_value, without_tokens, without_tokens_in};

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Payload;
 use crate::formats::plans::RevisionRequest;
-use crate::model::RunId;
+use crate::model::{RunId, without_tokens, without_tokens_in};
 use crate::process::Cancel;
 
 /// What someone does in the loop.
@@ -102,6 +102,14 @@ pub struct Reply {
     pub aside: Vec<u8>,
 }
 
+impl Reply {
+    /// Takes out what looks like a token.
+    #[must_use]
+    pub(super) fn without_tokens(self) -> Self {
+        Self { payload: self.payload.without_tokens(), aside: without_tokens_in(&self.aside).into_owned() }
+    }
+}
+
 impl From<Value> for Reply {
     fn from(value: Value) -> Self {
         Self { payload: value.into(), aside: Vec::new() }
@@ -119,6 +127,19 @@ pub struct Fault {
     pub aside: Vec<u8>,
     /// Someone asked to stop: nobody failed.
     pub cancelled: bool,
+}
+
+impl Fault {
+    /// Takes out what looks like a token.
+    #[must_use]
+    pub(super) fn without_tokens(self) -> Self {
+        Self {
+            what: without_tokens(&self.what).into_owned(),
+            out: without_tokens_in(&self.out).into_owned(),
+            aside: without_tokens_in(&self.aside).into_owned(),
+            cancelled: self.cancelled,
+        }
+    }
 }
 
 /// Someone who plans, judges or validates. Closures that take a [`Request`] and return JSON or an error are such.

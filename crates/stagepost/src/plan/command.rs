@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{Agent, Fault, Payload, Reply, Request, Role};
+use crate::model::without_tokens_in;
 use crate::process::{self, Cancel, Captured, Ended, Finished, Limits, Program};
 
 /// How much of what a program printed beside its answer is kept.
@@ -118,7 +119,8 @@ impl Command {
                 _ => Err("it printed nothing".to_owned()),
             };
         }
-        let start = String::from_utf8_lossy(&out[..out.len().min(60)]).escape_debug().to_string();
+        let shown = without_tokens_in(&out);
+        let start = String::from_utf8_lossy(&shown[..shown.len().min(60)]).escape_debug().to_string();
         Payload::read(out)
             .map_err(|error| format!("what it printed is not JSON ({error}): it begins with `{start}`"))
     }
@@ -144,10 +146,10 @@ impl Agent for Command {
     }
 }
 
-/// The beginning and the end of what was printed.
+/// The beginning and the end of what was printed. Half a token would not be known as one any more.
 fn ends(bytes: &[u8]) -> Vec<u8> {
     let mut kept = Captured::new(KEPT_ASIDE);
-    kept.push(bytes);
+    kept.push(&without_tokens_in(bytes));
     kept.bytes()
 }
 

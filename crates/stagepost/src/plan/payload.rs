@@ -1,8 +1,11 @@
 //! JSON with the bytes it came in.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::formats::plans::{self, LenientError};
+use crate::model::{redact_value, without_tokens_in};
 
 /// JSON, possibly with Python's `NaN` and `Infinity`, and the very bytes it came in. Those are what is kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +24,19 @@ impl Payload {
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// Takes out what looks like a token; what has none is kept byte for byte.
+    #[must_use]
+    pub(super) fn without_tokens(self) -> Self {
+        match without_tokens_in(&self.bytes) {
+            Cow::Borrowed(_) => self,
+            Cow::Owned(clean) => Self::read(clean).unwrap_or_else(|_| {
+                let mut value = self.value;
+                redact_value(&mut value);
+                value.into()
+            }),
+        }
     }
 
     /// Returns the value with `null` for numbers that JSON does not have.

@@ -267,6 +267,7 @@ impl<'p> Plan<'p> {
 
 /// A payload is spread into an envelope, so it has to be an object.
 fn checked(part: &str, payload: Payload) -> Result<Payload, Error> {
+    let payload = payload.without_tokens();
     if payload.value().is_object() { Ok(payload) } else { Err(Error::NoObject { part: part.to_owned() }) }
 }
 

@@ -346,10 +346,10 @@ impl Drive<'_, '_, '_> {
         let clock = &self.plan.project.context().clock;
         let begun = clock.now();
         let answer = match self.agents.get(request.role) {
-            Some(agent) => agent.call(request, self.cancel),
+            Some(agent) => agent.call(request, self.cancel).map(Reply::without_tokens),
             None => Err(Fault { what: "there is none".to_owned(), ..Fault::default() }),
         };
-        (answer, begun.until(clock.now()).as_secs_f64())
+        (answer.map_err(Fault::without_tokens), begun.until(clock.now()).as_secs_f64())
     }
 
     fn spent(&self, role: Role, attempt: u32, seconds: f64, tokens: u64, fault: Option<String>) -> Call {

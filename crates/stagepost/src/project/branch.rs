@@ -93,6 +93,18 @@ pub fn operation_name(operation: Operation) -> &'static str {
 /// A commit and its branch are on disk when git ends.
 const DURABLE: [&str; 2] = ["-c", "core.fsync=committed"];
 
+/// What git runs for a repository when it only looks or takes back: nothing.
+const ALONE: [&str; 8] = [
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "protocol.allow=never",
+];
+
 /// git, acting as the user in the repository of a project.
 pub(super) struct UserGit<'a> {
     project: &'a Project,
@@ -113,6 +125,13 @@ impl UserGit<'_> {
         let mut command = self.project.context.git.as_user(&self.project.place.root);
         command.args(args);
         command.envs(self.index.as_ref().map(|index| ("GIT_INDEX_FILE", index)));
+        command
+    }
+
+    /// git that runs nothing the repository names: only what the user asks for may do that.
+    fn alone(&self, args: &[&str]) -> Command {
+        let mut command = self.command(&ALONE);
+        command.args(args).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_NO_LAZY_FETCH", "1");
         command
     }
 
@@ -151,7 +170,7 @@ impl UserGit<'_> {
     pub(super) fn put_tag_back(&self, name: &str, object: &ObjectId) -> Result<(), BranchError> {
         let doing = "put a tag back";
         let name = format!("refs/tags/{name}");
-        succeeded(doing, &self.run(doing, self.command(&["update-ref", &name, object.as_str()]), b"")?)
+        succeeded(doing, &self.run(doing, self.alone(&["update-ref", &name, object.as_str()]), b"")?)
     }
 
     fn stage(&self, paths: Option<&[RepoPath]>) -> Result<(), BranchError> {
@@ -210,10 +229,18 @@ impl UserGit<'_> {
         if names.is_empty() {
             return Ok(());
         }
+        self.delete_with(self.command(&["update-ref", "-z", "--stdin"]), names)
+    }
+
+    /// Deletes a tag that was made by something that did not get through.
+    pub(super) fn take_tag_back(&self, name: &str) -> Result<(), BranchError> {
+        self.delete_with(self.alone(&["update-ref", "-z", "--stdin"]), &[name.to_owned()])
+    }
+
+    fn delete_with(&self, command: Command, names: &[String]) -> Result<(), BranchError> {
         let doing = "delete tags";
         let lines: String = names.iter().map(|name| format!("delete refs/tags/{name}\0\0")).collect();
-        let answer = self.run(doing, self.command(&["update-ref", "-z", "--stdin"]), lines.as_bytes())?;
-        succeeded(doing, &answer)
+        succeeded(doing, &self.run(doing, command, lines.as_bytes())?)
     }
 
     /// Lists tags that start with `prefix`: name, commit, time in seconds, and the first lines of the message.
@@ -222,7 +249,7 @@ impl UserGit<'_> {
         let format = "--format=%(refname:strip=2)%00%(objectname)%00%(*objectname)%00\
                       %(creatordate:unix)%00%(contents:subject)%00%(contents:body)%01";
         let pattern = format!("refs/tags/{prefix}*");
-        let answer = self.run(doing, self.command(&["for-each-ref", format, &pattern]), b"")?;
+        let answer = self.run(doing, self.alone(&["for-each-ref", format, &pattern]), b"")?;
         succeeded(doing, &answer)?;
         let text = String::from_utf8_lossy(&answer.stdout);
         Ok(text.split('\u{1}').filter_map(Tag::parse).collect())
@@ -232,15 +259,13 @@ impl UserGit<'_> {
     pub(super) fn find_commit(&self, name: &str) -> Result<Option<ObjectId>, BranchError> {
         let wanted = format!("{name}^{{commit}}");
         let args = ["rev-parse", "--quiet", "--verify", "--end-of-options", &wanted];
-        let answer = self.run("find a commit", self.command(&args), b"")?;
+        let answer = self.run("find a commit", self.alone(&args), b"")?;
         Ok(String::from_utf8_lossy(&answer.stdout).trim().parse().ok())
     }
 
     /// Runs a subcommand that only reads and returns what it prints.
     pub(super) fn ask(&self, doing: &'static str, args: &[&str]) -> Result<String, BranchError> {
-        let mut command = self.command(args);
-        command.env("GIT_OPTIONAL_LOCKS", "0");
-        let answer = self.run(doing, command, b"")?;
+        let answer = self.run(doing, self.alone(args), b"")?;
         succeeded(doing, &answer)?;
         Ok(String::from_utf8_lossy(&answer.stdout).into_owned())
     }
@@ -248,7 +273,7 @@ impl UserGit<'_> {
     /// Finds out why git refused, by asking it rather than by reading its words, which depend on the language.
     fn explain(&self, doing: &'static str, answer: &Output) -> BranchError {
         let message = said(answer);
-        let silent = |args: &[&str]| self.run(doing, self.command(args), b"").map(|answer| answer.status);
+        let silent = |args: &[&str]| self.run(doing, self.alone(args), b"").map(|answer| answer.status);
         let fails = |args: &[&str]| silent(args).is_ok_and(|status| !status.success());
         if fails(&["var", "GIT_COMMITTER_IDENT"]) || fails(&["var", "GIT_AUTHOR_IDENT"]) {
             return BranchError::NoIdentity { message };
@@ -279,7 +304,8 @@ impl UserGit<'_> {
 
     /// The first hook that could have refused a commit.
     fn hook(&self) -> Option<&'static str> {
-        let folder = self.ask("find hooks", &["rev-parse", "--git-path", "hooks"]).ok()?;
+        let answer = self.run("find hooks", self.command(&["rev-parse", "--git-path", "hooks"]), b"").ok()?;
+        let folder = String::from_utf8_lossy(&answer.stdout);
         let folder = self.project.place.root.join(folder.trim_end_matches('\n'));
         let runs = |name: &&str| {
             let found = fs::metadata(folder.join(name));

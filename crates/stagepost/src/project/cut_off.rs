@@ -66,7 +66,7 @@ impl Project {
         match &began.tag_before {
             before if *before == now => {}
             Some(before) => git.put_tag_back(&began.tag, before)?,
-            None => git.delete_tags(std::slice::from_ref(&began.tag))?,
+            None => git.take_tag_back(&began.tag)?,
         }
         snapshots.release(&[began.id])?;
         self.say_marking(&Said::Reverted { id: began.id })

@@ -1,6 +1,6 @@
 //! The files of a project: captured with a checkpoint, compared, let go.
 
-use crate::model::{Checkpoint, CheckpointId, RepoPath, Snapshot, Timestamp};
+use crate::model::{Checkpoint, CheckpointId, RepoPath, Snapshot, Timestamp, without_tokens};
 use crate::snapshot::diff::{Diff as FilesDiff, DiffOptions};
 use crate::snapshot::{Capture, Consent, Keep, Look, Open, Secrets, Signature, Snapshots, Way};
 
@@ -69,7 +69,7 @@ impl Project {
             deadline: self.settings.deadline,
             max_untracked: self.settings.max_untracked,
             consent: if files.consent { Consent::Given } else { Consent::No },
-            description: subject.to_owned(),
+            description: without_tokens(subject).into_owned(),
             author: Signature { seconds: now.as_micros() / 1_000_000, ..Signature::default() },
             patience: self.settings.busy_timeout,
             ..Capture::default()

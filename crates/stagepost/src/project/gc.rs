@@ -10,6 +10,10 @@ use crate::model::{CheckpointId, Event, Kind, RunId, RunKind, StepStatus, Topic}
 use crate::retention::{Fact, Plan, Policy, Protection};
 use crate::store::{Collected, EventQuery, Found, Listed, Query};
 
+/// The member of the metadata that makes a checkpoint one in which a flow keeps results of steps whose checkpoints are
+/// pruned.
+pub(crate) const KEPT_STEPS: &str = "kept_steps";
+
 /// What a collection would do. Carrying it out does exactly this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GcPlan {
@@ -132,6 +136,10 @@ impl Project {
             {
                 let of_step = newest.entry(&checkpoint.run).or_default().entry(step).or_default();
                 of_step.push((checkpoint.seq, checkpoint.id));
+            }
+            if checkpoint.content.metadata.contains_key(KEPT_STEPS) {
+                let of_state = newest.entry(&checkpoint.run).or_default().entry("").or_default();
+                of_state.push((checkpoint.seq, checkpoint.id));
             }
         }
         let mut needed = HashSet::new();

@@ -3,7 +3,7 @@
 use super::branch::operation_name;
 use super::cut_off::tag_ref;
 use super::{BranchError, Error, Project, Save};
-use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot};
+use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot, without_tokens};
 use crate::snapshot::restore::Staging;
 use crate::snapshot::{Adopt, Capture, Operation};
 
@@ -20,6 +20,18 @@ pub struct Marking {
     pub tag_message: String,
     /// Whether the tag may take the place of an older one.
     pub replace: bool,
+}
+
+impl Marking {
+    /// What goes into commits and tags is kept for longer than anything else.
+    fn without_tokens(&self) -> Self {
+        let clean = |text: &String| without_tokens(text).into_owned();
+        Self {
+            commit: self.commit.as_ref().map(clean),
+            tag_message: clean(&self.tag_message),
+            ..self.clone()
+        }
+    }
 }
 
 /// Files that were captured and are not in a record yet.
@@ -40,6 +52,7 @@ impl Project {
     /// commit, and tags it. If anything fails or it is cut off, there is neither commit nor tag nor record.
     pub fn save_marked(&self, mut save: Save, marking: &Marking) -> Result<Checkpoint, Error> {
         self.user_git()?;
+        let marking = &marking.without_tokens();
         let snapshots = self.snapshots()?;
         let _lock = self.lock_work_tree(self.settings.busy_timeout)?;
         let operation = snapshots.state_of_repository()?.operation;
@@ -169,7 +182,8 @@ impl Project {
 
     /// Returns what `git status --porcelain` prints.
     pub fn git_status(&self) -> Result<String, Error> {
-        Ok(self.user_git()?.ask("look at the status", &["status", "--porcelain"])?)
+        self.user_git()?;
+        Ok(self.snapshots()?.git_status()?)
     }
 }
 

@@ -35,6 +35,7 @@ pub use diff::{ArtifactChange, Change, Diff, Difference};
 pub use doctor::{Check, Health};
 pub use error::Error;
 pub use files::Files;
+pub(crate) use gc::KEPT_STEPS;
 pub use gc::{GcPlan, Swept};
 pub use import::{ImportItem, ImportPlan, ProgressFile, Unreadable};
 pub use marked::Marking;

@@ -34,8 +34,23 @@ impl Project {
         if let Some(id) = self.by_prefix(name)? {
             return live(self.store.checkpoint(&id)?.ok_or_else(not_found)?);
         }
-        let head = RunId::new(name).ok().map(|run| self.store.head(&run)).transpose()?.flatten();
-        live(head.ok_or_else(not_found)?)
+        match RunId::new(name) {
+            Ok(run) => self.newest_of(run)?.ok_or_else(not_found),
+            Err(_) => Err(not_found()),
+        }
+    }
+
+    /// The newest checkpoint of a run that was not made for safety only, if there is one.
+    fn newest_of(&self, run: RunId) -> Result<Option<Checkpoint>, Error> {
+        let Some(head) = self.store.head(&run)? else { return Ok(None) };
+        let is_meant = |one: &Checkpoint| !matches!(one.content.kind, Kind::Safety { .. });
+        if matches!(&head, Found::Live(head) if !is_meant(head)) {
+            let query = Query { run: Some(run), limit: Some(16), ..Query::default() };
+            if let Some(meant) = self.log(&query)?.into_iter().find(is_meant) {
+                return Ok(Some(meant));
+            }
+        }
+        live(head).map(Some)
     }
 
     /// Says whether a checkpoint belongs to the history of this work tree as a person sees it: not made for safety

@@ -20,6 +20,8 @@ use crate::store::{Batch, Expect, Found, Hold, NewEntry};
 pub struct Save {
     /// The run it belongs to and what that is; without one, the run of everything saved by hand.
     pub run: Option<(RunId, RunKind)>,
+    /// The run is known to be there, so that its record need not be looked at.
+    pub begun: bool,
     /// What point of the run it marks; without one, `manual`.
     pub kind: Option<Kind>,
     /// What it follows.
@@ -140,7 +142,9 @@ impl Project {
             snapshot,
             artifacts,
         };
-        batch.entries.push(NewEntry::Run(Run::new(run.clone(), run_kind, now)));
+        if !save.begun {
+            batch.entries.push(NewEntry::Run(Run::new(run.clone(), run_kind, now)));
+        }
         batch.entries.push(NewEntry::Checkpoint(Draft {
             id,
             run,

@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project};
 use crate::formats::{maestro, runs};
 use crate::lock::Lock;
 use crate::model::RepoPath;
+use crate::private;
 
 /// A file in another system's format.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Project {
     pub fn begin_view(&self, key: &str) -> Result<(), Error> {
         let folder = self.pending_folder();
         let path = folder.join(key);
-        let made = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, b""));
+        let made = private::folders(&folder).and_then(|()| private::write(&path, b""));
         made.map_err(|source| Error::File { doing: "make", path, source })
     }
 
@@ -137,8 +138,10 @@ impl Project {
         let name = path.replace('/', "-");
         let mut places = (1..).map(|number| folder.join(format!("{name}.{number}")));
         let free = places.find(|place| fs::symlink_metadata(place).is_err()).expect("some number is free");
-        let copied = fs::create_dir_all(&folder).and_then(|()| fs::copy(&from, &free));
-        copied.map(drop).map_err(|source| Error::File { doing: "set aside", path: from, source })
+        let copied = private::folders(&folder)
+            .and_then(|()| fs::read(&from))
+            .and_then(|bytes| private::write(&free, bytes));
+        copied.map_err(|source| Error::File { doing: "set aside", path: from, source })
     }
 
     /// Says that nothing changed that a view is derived from.
@@ -237,9 +240,9 @@ fn temporary(path: &str) -> String {
 fn append(path: &Path, text: &str) -> Result<(), Error> {
     let write = || {
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            private::folders(folder)?;
         }
-        fs::File::options().append(true).create(true).open(path)?.write_all(text.as_bytes())
+        private::append(path, text)
     };
     write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })
 }
@@ -263,9 +266,9 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let beside = path.with_file_name(temporary(&name));
         if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
+            private::folders(folder)?;
         }
-        fs::write(&beside, bytes)?;
+        private::write(&beside, bytes)?;
         fs::rename(&beside, path)
     };
     write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })

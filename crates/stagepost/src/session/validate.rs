@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Serialize, Serializer};
 
 use super::{Error, Session};
+use crate::model::without_tokens_in;
 use crate::project::{Project, operation_name};
 use crate::snapshot::Operation;
 
@@ -191,6 +192,7 @@ fn run_tests(project: &Project, command: &str) -> Result<TestRun, Error> {
     let output =
         shell.output().map_err(|source| Error::TestCommand { command: command.to_owned(), source })?;
     let printed = [output.stdout, output.stderr].concat();
+    let printed = without_tokens_in(&printed);
     let tail = &printed[printed.len().saturating_sub(TAIL)..];
     Ok(TestRun {
         command: command.to_owned(),

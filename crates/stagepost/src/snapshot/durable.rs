@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Waits until the entries of a folder are on disk.
@@ -37,11 +38,17 @@ pub(super) fn create_folders(file: &Path, root: &Path) -> io::Result<()> {
         return Ok(());
     }
     create_folders(folder, root)?;
-    match fs::create_dir(folder) {
+    let mode = mode_below(root, 0o777);
+    match fs::DirBuilder::new().mode(mode).create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => {}
     }
     folder.parent().map_or(Ok(()), sync_folder)
+}
+
+/// What others may do with something new below `folder`: no more than with the folder itself.
+pub(super) fn mode_below(folder: &Path, mode: u32) -> u32 {
+    fs::metadata(folder).map_or(0o700, |found| found.permissions().mode()) & mode
 }
 
 /// Removes a file; one that is not there is removed already.

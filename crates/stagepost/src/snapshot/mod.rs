@@ -67,8 +67,9 @@ pub use tree::{EntryMode, TreeEntry};
 
 use crate::lock::Lock;
 use crate::model::{CheckpointId, FileCounts, ObjectId, RepoPath, Snapshot};
+use crate::private;
 use capture::{Deadline, Found};
-use git::Git;
+use git::{Git, Trust};
 use refs::Refs;
 use repository::Repository;
 use sink::Sink;
@@ -222,6 +223,14 @@ impl Snapshots {
         };
         let (head, branch) = self.user_refs.head()?;
         Ok(RepositoryState { head, branch, operation: user.operation() })
+    }
+
+    /// Returns what `git status --porcelain` prints, with no program run but filters that the user trusts.
+    pub fn git_status(&self) -> Result<String, CaptureError> {
+        let mut settings = Trust::read(&self.rules_git)?.overrides;
+        settings.push(("status.submoduleSummary".to_owned(), "false".to_owned()));
+        let answer = self.rules_git.configured(settings).run(&["status", "--porcelain"], b"")?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
     /// Returns what a ref of the user's repository names; an annotated tag is not followed.
@@ -484,11 +493,12 @@ fn private_store(state_dir: &Path) -> Result<Repository, OpenError> {
     let failed = |source| OpenError::State { path: git_dir.clone(), source };
     if !git_dir.join("HEAD").exists() {
         for folder in ["objects/pack", "objects/info", "refs/heads", "info"] {
-            fs::create_dir_all(git_dir.join(folder)).map_err(failed)?;
+            private::folders(&git_dir.join(folder)).map_err(failed)?;
         }
-        let config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[gc]\n\tauto = 0\n";
-        fs::write(git_dir.join("config"), config).map_err(failed)?;
-        fs::write(git_dir.join("HEAD"), "ref: refs/heads/none\n").map_err(failed)?;
+        // git makes files there as private as the folder around them.
+        let config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tsharedRepository = 0600\n[gc]\n\tauto = 0\n";
+        private::write(&git_dir.join("config"), config).map_err(failed)?;
+        private::write(&git_dir.join("HEAD"), "ref: refs/heads/none\n").map_err(failed)?;
         durable::sync_folder(&git_dir).map_err(failed)?;
     }
     Repository::at(fs::canonicalize(&git_dir).map_err(failed)?).map_err(failed)

@@ -5,7 +5,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use super::capture::CaptureError;
@@ -32,7 +32,11 @@ pub(super) fn adopt(base: &Path, objects_dir: &Path) -> Result<(), CaptureError>
 
 fn folder_of(objects_dir: &Path) -> Result<PathBuf, CaptureError> {
     let folder = objects_dir.join("pack");
-    fs::create_dir_all(&folder).map_err(CaptureError::io("make the folder", &folder))?;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(durable::mode_below(objects_dir, 0o777))
+        .create(&folder)
+        .map_err(CaptureError::io("make the folder", &folder))?;
     Ok(folder)
 }
 
@@ -44,7 +48,9 @@ fn place(
     mut rename: impl FnMut(&str, &Path) -> io::Result<()>,
 ) -> Result<(), CaptureError> {
     let keep = with_suffix(named, ".keep");
-    fs::write(&keep, KEEP).map_err(CaptureError::io("write", &keep))?;
+    let mode = durable::mode_below(folder, 0o644);
+    let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&keep);
+    written.and_then(|mut file| file.write_all(KEEP)).map_err(CaptureError::io("write", &keep))?;
     durable::sync_files(&files).map_err(CaptureError::io("sync a pack in", folder))?;
     for suffix in [".pack", ".idx"] {
         rename(suffix, &with_suffix(named, suffix)).map_err(CaptureError::io("move a pack to", folder))?;
@@ -122,7 +128,7 @@ pub(super) fn write(
 
 /// A file that is removed unless it gets a name; git removes those that a killed process left, by their names.
 fn beside(folder: &Path, prefix: &str) -> io::Result<(File, tempfile::TempPath)> {
-    let readable = fs::Permissions::from_mode(0o644);
+    let readable = fs::Permissions::from_mode(durable::mode_below(folder, 0o644));
     let file = tempfile::Builder::new().prefix(prefix).permissions(readable).tempfile_in(folder)?;
     Ok(file.into_parts())
 }

@@ -11,6 +11,7 @@ use super::capture::CaptureError;
 use super::git::Git;
 use super::pack;
 use crate::model::ObjectId;
+use crate::private;
 
 const PREFIX: &str = "quarantine-";
 
@@ -23,7 +24,7 @@ pub(super) struct Quarantine {
 impl Quarantine {
     /// Makes one in `parent`, and removes those that a killed process left there; the caller holds the lock.
     pub(super) fn make(parent: &Path) -> Result<Self, CaptureError> {
-        fs::create_dir_all(parent).map_err(CaptureError::io("make the folder", parent))?;
+        private::folders(parent).map_err(CaptureError::io("make the folder", parent))?;
         for entry in fs::read_dir(parent).map_err(CaptureError::io("list", parent))?.flatten() {
             if entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()) {
                 // What cannot be removed now is tried again next time; it is in nobody's way.
@@ -33,7 +34,7 @@ impl Quarantine {
         let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent);
         let quarantine = Self { folder: folder.map_err(CaptureError::io("make a folder in", parent))? };
         let objects = quarantine.objects_dir();
-        fs::create_dir(&objects).map_err(CaptureError::io("make the folder", &objects))?;
+        private::folders(&objects).map_err(CaptureError::io("make the folder", &objects))?;
         Ok(quarantine)
     }
 

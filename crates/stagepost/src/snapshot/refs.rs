@@ -223,7 +223,8 @@ impl RefLock {
         let mut lock = path.as_os_str().to_owned();
         lock.push(".lock");
         let lock = PathBuf::from(lock);
-        let open = || OpenOptions::new().write(true).create_new(true).mode(0o644).open(&lock);
+        let mode = durable::mode_below(path.parent().unwrap_or(path), 0o644);
+        let open = || OpenOptions::new().write(true).create_new(true).mode(mode).open(&lock);
         let mut file = open();
         // git locks our refs for a moment when it packs them. A lock that stays is one of ours that died: nobody
         // else writes these refs, and whoever does holds the lock of the work tree.

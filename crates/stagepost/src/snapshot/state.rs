@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use super::stamp::Fingerprint;
+use crate::private;
 
 const MAGIC: &[u8; 8] = b"stgstat\x02";
 /// Out-of-date bytes below this are not worth writing everything anew.
@@ -309,7 +310,7 @@ impl Extent {
         journal.bytes.extend_from_slice(&changed.bytes);
         journal.basis(basis);
         let beside = path.with_extension("new");
-        fs::write(&beside, &journal.bytes)?;
+        private::write(&beside, &journal.bytes)?;
         fs::rename(&beside, path)
     }
 

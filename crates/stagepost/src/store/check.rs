@@ -1,9 +1,9 @@
-//! What no store takes in: records that could not be read back, and prunings that do not say what they do.
+//! What no store takes in: records that could not be read back, prunings that do not say what they do, and tokens.
 
 use serde_json::Value;
 
 use super::{Error, NewEntry};
-use crate::model::{CheckpointId, Event, Topic};
+use crate::model::{CheckpointId, Event, Topic, redact_text, redact_value};
 
 /// JSON in records nests at most so deep: readers give up at 128, and a record may be shown inside others.
 const DEEPEST: usize = 100;
@@ -19,6 +19,23 @@ pub(super) fn check_record(entry: &NewEntry) -> Result<(), Error> {
     };
     let what = || format!("its JSON is nested more than {DEEPEST} deep");
     if sound { Ok(()) } else { Err(Error::Refused { what: what() }) }
+}
+
+/// Takes tokens out of what a record says in words. What other parts of the program act on later is left as it is: a path
+/// that looks like a token is still a path.
+pub(super) fn redact_record(entry: &mut NewEntry) {
+    let (text, metadata) = match entry {
+        NewEntry::Run(run) => (&mut run.description, &mut run.metadata),
+        NewEntry::Checkpoint(draft) => (&mut draft.content.description, &mut draft.content.metadata),
+        NewEntry::Event(event) => {
+            if matches!(event.topic, Topic::Note | Topic::Gate | Topic::Run) {
+                redact_value(&mut event.body);
+            }
+            return;
+        }
+    };
+    redact_text(text);
+    metadata.values_mut().for_each(redact_value);
 }
 
 fn nests_at_most(value: &Value, depth: usize) -> bool {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::blob::{Cut, Prepared};
-use super::check::{check_prune, check_record};
+use super::check::{check_prune, check_record, redact_record};
 use super::{
     Audited, Batch, Collected, Damage, Error, EventQuery, Expect, Found, Hold, Listed, NewEntry, Query,
     Store, Usage, Written,
@@ -202,7 +202,8 @@ impl Inner {
 }
 
 impl Store for MemoryStore {
-    fn write(&self, batch: Batch) -> Result<Written, Error> {
+    fn write(&self, mut batch: Batch) -> Result<Written, Error> {
+        batch.entries.iter_mut().for_each(redact_record);
         self.lock().write(batch)
     }
 

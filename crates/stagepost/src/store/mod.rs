@@ -87,6 +87,12 @@ pub trait Store: Send + Sync {
     /// Reads a whole blob.
     fn load(&self, blob: &BlobRef) -> Result<Vec<u8>, Error>;
 
+    /// Reads several whole blobs, in this order. Where they were written one after the other, it *should* cost less than
+    /// reading each by itself.
+    fn load_all(&self, blobs: &[BlobRef]) -> Result<Vec<Vec<u8>>, Error> {
+        blobs.iter().map(|blob| self.load(blob)).collect()
+    }
+
     /// Turns checkpoints into stubs and appends `event` in one step. The event *must* be of topic `prune` and
     /// list them as `{"checkpoints": [id, …]}`, or it is refused ([`Error::Refused`]): an audit takes a stub
     /// that no event speaks of for damage.

@@ -1,10 +1,16 @@
 //! Lines of progress. They are only ever added, and kept where no rollback reaches.
 
+use std::fs::File;
+use std::io::{self, Read};
+
 use super::{Error, Task, view};
 use crate::formats::tasks::{GENERAL, Note, PROGRESS, lines_of, new_lines};
 use crate::model::{Event, Topic};
-use crate::project::Project;
+use crate::project::{self, Project};
 use crate::store::{Batch, EventQuery, NewEntry};
+
+/// A file of progress with more than this is something else.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// Notes progress that is about no task.
 pub fn log_progress(project: &Project, text: &str) -> Result<(), Error> {
@@ -58,7 +64,17 @@ fn write(project: &Project, notes: Vec<Event>) -> Result<(), Error> {
 
 /// Takes in lines that someone else wrote into the file, so that no view loses them.
 pub(super) fn adopt(project: &Project) -> Result<(), Error> {
-    let Ok(bytes) = std::fs::read(project.place().root.join(PROGRESS)) else { return Ok(()) };
+    let path = project.place().root.join(PROGRESS);
+    let mut bytes = Vec::new();
+    let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+    if read.is_err() {
+        return Ok(());
+    }
+    if bytes.len() as u64 > MOST_BYTES {
+        let source =
+            io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {MOST_BYTES} bytes"));
+        return Err(project::Error::File { doing: "take in the lines of", path, source }.into());
+    }
     let text = String::from_utf8_lossy(&bytes);
     let foreign = new_lines(&text, all_lines(project)?);
     if foreign.is_empty() {

@@ -340,6 +340,45 @@ steps:
 }
 
 #[test]
+fn the_check_of_a_step_that_was_cut_off_decides_whether_it_had_happened() {
+    // The check looks at what the step does, as the world would show it.
+    let flow = r#"
+name: once
+steps:
+  - {id: before, run: 'echo 7 > "$STAGEPOST_OUTPUT"'}
+  - id: pay
+    effects: once
+    run: 'echo begun >> log; test ! -e paying || echo "$STAGEPOST_KEY" > paid; test -e short || sleep 600'
+    verify: 'echo "asked $STAGEPOST_STEP" >> log; test -e paid'
+  - {id: after, run: 'echo after >> log'}
+"#;
+    let cut_off = |paying: bool| {
+        let mut story = Story::new();
+        if paying {
+            story.home.write("paying", "");
+        }
+        std::thread::scope(|threads| {
+            let started = threads.spawn(|| story.start(flow).unwrap());
+            while story.lines("log").is_empty() || (paying && story.lines("paid").is_empty()) {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            story.cancel.cancel();
+            assert_eq!(started.join().unwrap(), Outcome::Interrupted);
+        });
+        story.cancel = stagepost::process::Cancel::new().unwrap();
+        story.home.write("short", "").write("paying", "");
+        assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+        story
+    };
+    let had_happened = cut_off(true);
+    assert_eq!(had_happened.lines("log"), "begun asked pay after");
+    let state = had_happened.state();
+    let end = state.step("pay").unwrap().current().unwrap();
+    assert_eq!(end.record.notes, ["it was cut off; its check said that it had been done"]);
+    assert_eq!(cut_off(false).lines("log"), "begun asked pay begun asked pay after");
+}
+
+#[test]
 fn the_key_of_a_step_is_the_same_until_it_is_done_again_on_purpose() {
     let story = Story::new();
     let flow = r#"

@@ -202,7 +202,7 @@ fn a_recorded_result_of_another_shape_is_an_error_and_so_is_a_bad_name() {
 }
 
 #[test]
-fn pruning_keeps_the_newest_and_says_what_is_gone() {
+fn pruning_keeps_the_newest_and_every_result() {
     let home = TempProject::git();
     let (project, id) = (home.open(), run_id("r"));
     let run = Run::open(&project, &id, Options { keep_last: Some(5), ..Options::default() }).unwrap();
@@ -211,11 +211,97 @@ fn pruning_keeps_the_newest_and_says_what_is_gone() {
     }
     run.finish().unwrap();
     let state = RunState::load(&project, &id).unwrap();
-    let pruned: Vec<bool> = state.steps.iter().map(|step| step.current().unwrap().pruned).collect();
-    assert_eq!(pruned.iter().filter(|pruned| **pruned).count(), 5);
-    assert!(state.step("step-1").unwrap().current().unwrap().pruned);
-    assert!(!state.step("step-6").unwrap().current().unwrap().pruned);
+    let thinned: Vec<bool> = state.steps.iter().map(|step| step.current().unwrap().thinned).collect();
+    assert_eq!(thinned.iter().filter(|thinned| **thinned).count(), 5);
+    assert!(state.step("step-1").unwrap().current().unwrap().thinned);
+    assert!(!state.step("step-6").unwrap().current().unwrap().thinned);
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    assert_eq!(run.step("step-1", || no::<u32>("it was done")).unwrap(), 1, "results are not given up");
     let mut damage = 0;
     project.store().audit(&mut |_| damage += 1).unwrap();
     assert_eq!(damage, 0);
+}
+
+#[test]
+fn a_run_that_follows_a_file_is_not_driven_by_a_program() {
+    let story = crate::support::Story::new();
+    story.start("name: f\nsteps:\n  - {id: a, run: 'true'}\n").unwrap();
+    let error = Run::open(&story.project, &story.id, Options::default()).map(drop).unwrap_err();
+    let said = "run `r` follows the flow file of `f`, so no program can do steps in it";
+    assert_eq!(error.to_string(), said);
+    assert!(!story.project.place().store.join("flow/r").exists(), "nothing is left of the attempt");
+}
+
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Project(stagepost::project::Error::Store(error)) if error.is_damage())
+}
+
+/// Goes on with a run of `count` steps, each of which was done, and returns the attempts of one more step.
+fn go_on(home: &TempProject, count: u32) -> u32 {
+    // Another process: nothing is remembered from before.
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    for n in 0..count {
+        let kept = run.step(&format!("step-{n}"), || no::<u32>("it was done")).unwrap();
+        assert_eq!(kept, n);
+    }
+    run.step_with("next", &quick(1), |attempt| no::<u32>(&attempt.to_string())).unwrap_err();
+    RunState::load(&project, &id).unwrap().step("next").unwrap().last().unwrap().attempt
+}
+
+#[test]
+fn what_is_beside_the_store_only_makes_going_on_quicker() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    for n in 0..300u32 {
+        run.step(&format!("step-{n}"), || ok(n)).unwrap();
+    }
+    let lines = project.place().store.join("flow/r/attempts");
+    drop(run);
+    assert_eq!(go_on(&home, 300), 1);
+    let whole = std::fs::read(&lines).unwrap();
+    assert!(whole.windows(4).filter(|four| four == b"end\t").count() >= 300);
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let second = text.split_inclusive('\n').filter(|line| !line.contains("step-1\n")).collect::<String>();
+    let damaged = [
+        (whole[..whole.len() / 2].to_vec(), 2),
+        (second.into_bytes(), 4),
+        (whole.iter().map(|byte| byte ^ 0x11).collect(), 6),
+        (Vec::new(), 8),
+    ];
+    for (bytes, attempt) in damaged {
+        std::fs::write(&lines, bytes).unwrap();
+        assert_eq!(go_on(&home, 300), attempt);
+        assert_eq!(go_on(&home, 300), attempt + 1, "what was missing was written down again");
+        let text = std::fs::read(&lines).unwrap();
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.lines().any(|line| line.starts_with("end\t") && line.ends_with("\tstep-299")));
+        std::fs::write(&lines, &whole).unwrap();
+    }
+}
+
+#[test]
+fn damage_is_noticed_before_anything_is_done_or_handed_over() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("r"));
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    for n in 0..5u32 {
+        run.step(&format!("step-{n}"), || ok(n)).unwrap();
+    }
+    let database = rusqlite::Connection::open(project.place().store.join("store.db")).unwrap();
+    drop(run);
+    let wrong = |sql: &str| assert_eq!(database.execute(sql, []).unwrap(), 1);
+    wrong("UPDATE pieces SET data = x'39' WHERE number = 3");
+    let project = home.open();
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    for n in [0, 1, 3, 4] {
+        assert_eq!(run.step(&format!("step-{n}"), || no::<u32>("it was done")).unwrap(), n);
+    }
+    let error = run.step("step-2", || ok(2u32)).unwrap_err();
+    assert!(is_damage(&error), "{error}");
+    drop(run);
+    wrong("UPDATE entries SET body = CAST(replace(body, 'step-4', 'step-5') AS BLOB) WHERE seq = 5");
+    let error = Run::open(&home.open(), &id, Options::default()).map(drop).unwrap_err();
+    assert!(is_damage(&error), "{error}");
 }

@@ -1,8 +1,9 @@
 //! The tests that the seed asks for by name, taken further.
 
 use stagepost::flow::{Drive, Error, Flows, Options, Outcome, Resume, Run, RunState, Status};
+use stagepost::model::Kind;
 use stagepost::process::Cancel;
-use stagepost::store::Found;
+use stagepost::store::{Found, Query};
 use stagepost_testutil::run_id;
 
 use crate::support::Story;
@@ -10,7 +11,7 @@ use crate::support::Story;
 fn chain(steps: usize) -> String {
     let step = |n: usize| {
         format!(
-            "  - {{id: s{n}, run: 'echo {n} >> log; echo {n} > \"$STAGEPOST_OUTPUT\"; test ! -e stop{n}'}}\n"
+            "  - {{id: s{n}, run: 'echo {n} >> log; echo {n} > \"$STAGEPOST_OUTPUT\"; echo said {n}; test ! -e stop{n}'}}\n"
         )
     };
     format!("name: chain\nsteps:\n{}", (1..=steps).map(step).collect::<String>())
@@ -21,17 +22,42 @@ fn checkpoint_pruning_test() {
     let story = Story::new();
     assert_eq!(story.start(&chain(10)).unwrap(), Outcome::Completed);
     let state = story.state();
-    let pruned = |n: usize| state.step(&format!("s{n}")).unwrap().current().unwrap().pruned;
-    let left: Vec<usize> = (1..=10).filter(|n| !pruned(*n)).collect();
+    let current = |n: usize| state.step(&format!("s{n}")).unwrap().current().unwrap();
+    let found = |n: usize| story.project.store().checkpoint(&current(n).checkpoint).unwrap();
+    let left: Vec<usize> = (1..=10).filter(|n| matches!(found(*n), Some(Found::Live(_)))).collect();
     assert_eq!(left, [6, 7, 8, 9, 10], "the last 5 remain");
-    for step in &state.steps {
-        let found = story.project.store().checkpoint(&step.current().unwrap().checkpoint).unwrap();
-        assert_eq!(matches!(found, Some(Found::Pruned(_))), step.current().unwrap().pruned, "a stub is left");
-    }
-    // It still goes on after a step whose result is there, and says which those are.
+    assert!(
+        (1..=5).all(|n| matches!(found(n), Some(Found::Pruned(_))) && current(n).thinned),
+        "stubs are left"
+    );
+    assert!(
+        story.output("s1").is_empty() && !story.output("s10").is_empty(),
+        "what they printed is given up"
+    );
+
+    // It still goes on after any step, because results are not given up with the checkpoints.
     let after = |step: &str| Resume { after: Some(step.to_owned()), ..Resume::default() };
     assert_eq!(story.resume(after("s8")).unwrap(), Outcome::Completed);
-    assert!(matches!(story.resume(after("s2")), Err(Error::NoResult { .. })));
+    assert_eq!(story.resume(after("2")).unwrap(), Outcome::Completed);
+    assert!(story.lines("log").ends_with(" 10 9 10 3 4 5 6 7 8 9 10"), "{}", story.lines("log"));
+    let state = story.state();
+    for n in 1..=10 {
+        let result = state.step(&format!("s{n}")).unwrap().current().unwrap().artifact("result").unwrap();
+        assert_eq!(story.project.store().load(&result.blob).unwrap(), n.to_string().as_bytes());
+    }
+    let live = story.project.log(&Query { run: Some(story.id.clone()), ..Query::default() }).unwrap();
+    let (keepers, steps): (Vec<_>, Vec<_>) =
+        live.iter().partition(|one| matches!(one.content.kind, Kind::Safety { .. }));
+    assert_eq!((keepers.len(), steps.len()), (1, 5), "5 checkpoints, and one for the results of the others");
+    let newest = story.project.resolve(story.id.as_str()).unwrap();
+    assert_eq!(
+        newest.content.kind.to_string(),
+        "step s10 completed (attempt 3)",
+        "the run means its last step"
+    );
+    let mut damage = Vec::new();
+    story.project.store().audit(&mut |found| damage.push(found.what)).unwrap();
+    assert!(damage.is_empty(), "{damage:?}");
 
     // A run that has not ended keeps every result that it needs, whatever a collection is told to keep.
     let other = Story::new();
@@ -42,6 +68,29 @@ fn checkpoint_pruning_test() {
     other.home.remove("stop8");
     assert_eq!(other.resume(Resume::default()).unwrap(), Outcome::Completed);
     assert_eq!(other.lines("log"), "1 2 3 4 5 6 7 8 8 9 10");
+}
+
+#[test]
+fn a_fork_from_an_early_step_of_a_pruned_run_has_its_results() {
+    let story = Story::new();
+    assert_eq!(story.start(&chain(10)).unwrap(), Outcome::Completed);
+    let flows = Flows::of(&story.project);
+    let forks = [("2", "3 4 5 6 7 8 9 10"), ("s7", "8 9 10")];
+    let id = |from: &str| run_id(&format!("forked-{from}"));
+    for (from, _) in forks {
+        flows.fork(&story.id, from, &id(from)).unwrap();
+    }
+    // Whatever a collection is told to keep, the forks can go on.
+    let policy = stagepost::retention::Policy { keep_last: Some(1), ..Default::default() };
+    story.project.apply_gc(&story.project.plan_gc(&policy).unwrap()).unwrap();
+    for (from, expected) in forks {
+        let drive = Drive::new(Cancel::new().unwrap());
+        assert_eq!(flows.resume(&id(from), Resume::default(), drive).unwrap(), Outcome::Completed);
+        assert!(story.lines("log").ends_with(&format!(" 10 {expected}")), "{}", story.lines("log"));
+        let state = RunState::load(&story.project, &id(from)).unwrap();
+        let result = state.step("s1").unwrap().current().unwrap().artifact("result").unwrap();
+        assert_eq!(story.project.store().load(&result.blob).unwrap(), b"1");
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use stagepost::flow::{
-    Again, Decided, Definition, Drive, Error, Flows, Outcome, Resume, RunState, Source, Status, Verdict,
+    Again, Decided, Definition, Drive, Error, Flows, Outcome, Outline, Resume, RunState, Source, Status,
+    Verdict,
 };
 use stagepost::model::RunId;
 use stagepost::project::Project;
@@ -14,7 +15,7 @@ use super::{file, look, plan};
 use crate::app::App;
 use crate::failure::{Code, Failure};
 use crate::signals;
-use crate::ui;
+use crate::ui::{self, Form};
 
 /// Run a flow file
 ///
@@ -128,8 +129,8 @@ pub(crate) fn run(app: &App, args: &RunArgs) -> Result<(), Failure> {
     if args.drive.dry_run {
         return plan::print_new(app, &source.flow);
     }
-    let live = Live::new(app, source.flow.steps.len(), 0);
     app.ui.say(format!("run {id}"));
+    let live = Live::new(app, source.flow.steps.len(), 0);
     let outcome = driven(&args.drive, &live, |drive| flows.start(&id, source, input, drive));
     live.finish();
     end(app, &project, &id, outcome?)
@@ -202,6 +203,11 @@ fn end(app: &App, project: &Project, id: &RunId, outcome: Outcome) -> Result<(),
         Outcome::Interrupted => Code::Interrupted,
         _ => Code::Failed,
     };
+    if app.ui.form == Form::Quiet && code == Code::Failed {
+        // Nothing else was said, and an exit code alone is no reason.
+        return Err(Failure::new(code, format!("run {id} failed"))
+            .hint(format!("`stagepost flow show {id}` says where")));
+    }
     Err(Failure::told(code))
 }
 
@@ -252,11 +258,14 @@ fn run_to_resume(project: &Project, args: &RunArgs, source: &Source) -> Result<R
     if let Some(id) = &args.run_id {
         return Ok(Flows::of(project).resolve(id)?);
     }
-    let states = RunState::all(project)?;
-    let of_this = |state: &&RunState| {
-        state.definition.as_ref().is_some_and(|definition| definition.name == source.definition.name)
-    };
-    let newest = states.iter().rev().find(of_this).map(|state| state.run.id.clone());
+    let mut newest = None;
+    for run in Outline::runs(project)? {
+        let outline = Outline::load(project, run)?;
+        if outline.flow.as_ref() == Some(&source.definition.name) && !outline.deleted {
+            newest = Some(outline.run.id);
+            break;
+        }
+    }
     newest.ok_or_else(|| {
         let name = ui::printable(&source.definition.name).into_owned();
         Failure::new(Code::NotFound, format!("there is no run of flow `{name}` to go on with"))

@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use serde::Serialize;
-use stagepost::flow::{self, Flows, RunState, Source, Status, StepState};
-use stagepost::model::{CheckpointId, Kind, RunId, RunKind, Timestamp};
+use stagepost::flow::{self, Flows, Outline, RunState, Source, Status, StepState};
+use stagepost::model::{CheckpointId, Kind, RunId, Timestamp};
 use stagepost::project::{Clock, Project, SystemClock};
 use stagepost::store::Query;
 
@@ -101,6 +101,7 @@ struct StepBody {
     notes: Vec<String>,
     checkpoint: Option<CheckpointId>,
     pruned: bool,
+    thinned: bool,
     artifacts: Vec<String>,
 }
 
@@ -131,6 +132,7 @@ impl StepBody {
             notes: last.map(|attempt| attempt.record.notes.clone()).unwrap_or_default(),
             checkpoint: last.map(|attempt| attempt.checkpoint),
             pruned: last.is_some_and(|attempt| attempt.pruned),
+            thinned: last.is_some_and(|attempt| attempt.thinned),
             artifacts: last
                 .map(|attempt| attempt.artifacts.iter().map(|one| one.name.to_string()).collect())
                 .unwrap_or_default(),
@@ -199,33 +201,53 @@ fn next(state: &RunState) -> Option<String> {
     }
 }
 
-pub(crate) fn list(app: &App, args: &ListArgs) -> Result<(), Failure> {
-    let project = app.open()?;
+/// The runs that are listed, newest first, and whether some are not because they are damaged.
+fn listed(app: &App, project: &Project, args: &ListArgs) -> Result<(Vec<RunState>, bool), Failure> {
     let now = SystemClock.now();
-    let wanted = |state: &RunState| {
-        (args.status.is_empty() || args.status.contains(&state.status))
-            && args.since.is_none_or(|since| state.changed_at.until(now) <= since)
-            && args.flow.as_ref().is_none_or(|flow| {
-                state.definition.as_ref().is_some_and(|definition| definition.name == *flow)
-            })
-    };
-    let (mut states, mut damaged) = (Vec::new(), None);
-    for run in project.runs()?.into_iter().rev().filter(|run| run.kind == RunKind::Flow) {
-        // One that is damaged must not keep the others from being seen.
-        match RunState::load(&project, &run.id).map_err(Failure::from) {
-            Ok(state) => states.extend(Some(state).filter(wanted)),
+    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
+    let (mut states, mut damaged) = (Vec::new(), false);
+    for run in Outline::runs(project)? {
+        if states.len() == limit {
+            break;
+        }
+        let id = run.id.clone();
+        let wanted = Outline::load(project, run).and_then(|outline| is_wanted(project, args, &outline, now));
+        let state = wanted.and_then(|wanted| wanted.then(|| RunState::load(project, &id)).transpose());
+        match state.map_err(Failure::from) {
+            Ok(state) => states.extend(state),
+            // One that is damaged must not keep the others from being seen.
             Err(failure) if failure.code == Code::Integrity => {
-                app.ui.warn(format!(
-                    "not listed, because it is damaged: {} ({})",
-                    run.id,
-                    ui::printable(&failure.message)
-                ));
-                damaged = Some(Failure::told(Code::Integrity));
+                let why = ui::printable(&failure.message).into_owned();
+                app.ui.warn(format!("not listed, because it is damaged: {id} ({why})"));
+                damaged = true;
             }
             Err(failure) => return Err(failure),
         }
     }
-    states.truncate(if args.limit == 0 { usize::MAX } else { args.limit });
+    Ok((states, damaged))
+}
+
+fn is_wanted(
+    project: &Project,
+    args: &ListArgs,
+    outline: &Outline,
+    now: Timestamp,
+) -> Result<bool, flow::Error> {
+    let status = args.status.is_empty() || args.status.contains(&outline.status);
+    let flow = args.flow.is_none() || args.flow == outline.flow;
+    if outline.deleted || !status || !flow {
+        return Ok(false);
+    }
+    match args.since {
+        Some(since) => Ok(outline.changed_at(project)?.until(now) <= since),
+        None => Ok(true),
+    }
+}
+
+pub(crate) fn list(app: &App, args: &ListArgs) -> Result<(), Failure> {
+    let project = app.open()?;
+    let (states, damaged) = listed(app, &project, args)?;
+    let now = SystemClock.now();
     match app.ui.form {
         Form::Json => {
             let runs: Vec<RunBody> = states.into_iter().map(|state| RunBody::of(&project, state)).collect();
@@ -239,7 +261,7 @@ pub(crate) fn list(app: &App, args: &ListArgs) -> Result<(), Failure> {
             states.iter().try_for_each(|state| app.ui.line(row(state, now)))
         }
     }?;
-    damaged.map_or(Ok(()), Err)
+    if damaged { Err(Failure::told(Code::Integrity)) } else { Ok(()) }
 }
 
 fn row(state: &RunState, now: Timestamp) -> String {
@@ -330,6 +352,9 @@ fn detail(step: &StepBody) -> String {
     }
     if step.pruned {
         parts.push("pruned".to_owned());
+    }
+    if step.thinned {
+        parts.push("pruned but for its result".to_owned());
     }
     if let Some(error) = &step.error {
         parts.push(ui::headline(error, 80));

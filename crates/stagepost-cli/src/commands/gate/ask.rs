@@ -1,4 +1,4 @@
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use super::parse::{Asked, read_options};
 use super::{end, menu, parse_duration, show};
 use crate::app::App;
 use crate::failure::{Code, Failure};
+use crate::input;
 use crate::ui::Form;
 
 /// Ask a question: it is stored first, then asked here if a person is at a terminal
@@ -194,13 +195,7 @@ fn choice(text: &str) -> Choice {
 
 /// Reads JSON from a file or standard input.
 pub(super) fn read_data(path: &Path) -> Result<serde_json::Value, Failure> {
-    let mut bytes = Vec::new();
-    let read = if path.as_os_str() == "-" {
-        io::stdin().lock().read_to_end(&mut bytes).map(drop)
-    } else {
-        std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map(drop)
-    };
-    read.map_err(|error| Failure::file("read", path, error))?;
+    let bytes = input::read(path, input::MOST).map_err(|error| Failure::file("read", path, error))?;
     serde_json::from_slice(&bytes)
         .map_err(|error| Failure::usage(format!("{} is not JSON: {error}", path.display())))
 }

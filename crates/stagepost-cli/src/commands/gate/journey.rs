@@ -11,6 +11,7 @@ use super::ask::Who;
 use super::{end, origin, parse_duration, show};
 use crate::app::App;
 use crate::failure::{Code, Failure};
+use crate::input;
 use crate::json::Output;
 use crate::ui::Form;
 
@@ -132,7 +133,7 @@ fn abandon(app: &App, args: &AbandonArgs) -> Result<(), Failure> {
 }
 
 fn travel(app: &App, args: &RunArgs) -> Result<(), Failure> {
-    let text = std::fs::read_to_string(&args.file)
+    let text = input::read_text(&args.file, input::MOST)
         .map_err(|error| Failure::file("read the journey in", &args.file, error))?;
     let journey = Journey::read(&text)?;
     let project = app.open_to_write()?;

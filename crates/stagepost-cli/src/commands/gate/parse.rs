@@ -8,6 +8,7 @@ use stagepost::reply::{self, Choice, Kind, Language, Question, Risk};
 
 use crate::app::App;
 use crate::failure::Failure;
+use crate::input;
 
 /// Say how replies would be understood: one reply per line in, one JSON object per line out
 #[derive(Debug, clap::Args)]
@@ -112,8 +113,8 @@ impl Asked {
 
 /// Reads a file of options.
 pub(crate) fn read_options(path: &Path) -> Result<Options, Failure> {
-    let text =
-        std::fs::read_to_string(path).map_err(|error| Failure::file("read the options in", path, error))?;
+    let text = input::read_text(path, input::MOST)
+        .map_err(|error| Failure::file("read the options in", path, error))?;
     Options::read(&text)
         .map_err(|error| Failure::usage(format!("{} is no list of options: {error}", path.display())))
 }

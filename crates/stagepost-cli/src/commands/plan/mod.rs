@@ -6,7 +6,6 @@ mod prune;
 mod record;
 mod run;
 
-use std::io::Read;
 use std::path::Path;
 
 use stagepost::formats::plans::Scored;
@@ -14,6 +13,7 @@ use stagepost::plan::{self, Payload};
 
 use crate::app::App;
 use crate::failure::Failure;
+use crate::input;
 
 /// Propose and judge: every iteration kept, scored and compared
 #[derive(Debug, clap::Subcommand)]
@@ -61,13 +61,8 @@ fn number(value: f64) -> String {
 
 /// Reads a file, or standard input for `-`.
 fn read_bytes(app: &App, path: &Path) -> Result<Vec<u8>, Failure> {
-    let mut bytes = Vec::new();
-    let read = if path.as_os_str() == "-" {
-        std::io::stdin().lock().read_to_end(&mut bytes).map(drop)
-    } else {
-        std::fs::read(app.folder().join(path)).map(|content| bytes = content)
-    };
-    read.map(|()| bytes).map_err(|error| Failure::file("read", path, error))
+    let place = if path.as_os_str() == "-" { path.to_owned() } else { app.folder().join(path) };
+    input::read(&place, input::MOST_PAYLOAD).map_err(|error| Failure::file("read", path, error))
 }
 
 /// Reads a payload from a file or standard input.

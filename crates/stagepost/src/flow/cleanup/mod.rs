@@ -11,15 +11,16 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::history::happened_to;
 use super::hold::{self, Hold};
 use super::{Error, RunState, Status, is_driven, view};
 use crate::formats::runs;
 use crate::model::{CheckpointId, Event, RunId, RunKind, Timestamp, Topic};
 use crate::project::{GcPlan, Project, View};
 use crate::retention;
-use crate::store::{Batch, EventQuery, Found, NewEntry, Query};
+use crate::store::{Batch, Found, NewEntry, Query};
 
 pub use report::Report;
 
@@ -209,11 +210,13 @@ const DELETED: &str = "deleted";
 
 /// Says whether a run was deleted, and nobody began it again.
 pub fn is_deleted(project: &Project, run: &RunId) -> Result<bool, Error> {
-    let query = EventQuery { topic: Topic::Run, key: Some(run.to_string()), last: None };
-    let events = project.store().events(&query)?;
-    let last =
-        events.iter().rev().find(|(_, event)| event.body["type"] == DELETED || event.body["type"] == "began");
-    Ok(last.is_some_and(|(_, event)| event.body["type"] == DELETED))
+    Ok(is_deleted_in(happened_to(project, run)?.1.iter()))
+}
+
+/// Says whether what happened to a run ends with its being deleted.
+pub(super) fn is_deleted_in<'b>(bodies: impl DoubleEndedIterator<Item = &'b Value>) -> bool {
+    let last = bodies.rev().find(|body| body["type"] == DELETED || body["type"] == "began");
+    last.is_some_and(|body| body["type"] == DELETED)
 }
 
 fn facts(project: &Project, policy: &Policy) -> Result<Vec<Fact>, Error> {

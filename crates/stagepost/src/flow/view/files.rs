@@ -76,7 +76,8 @@ impl Files<'_> {
         for step in &self.state.steps {
             let Some(number) = self.number(&step.step) else { continue };
             let is_there = |one: &&Attempt| {
-                one.status == StepStatus::Completed && !one.pruned && one.run == self.state.run.id
+                let is_live = !one.pruned && !one.thinned;
+                one.status == StepStatus::Completed && is_live && one.run == self.state.run.id
             };
             all.extend(step.attempts.iter().filter(is_there).map(|one| {
                 let name = format!("{}.json", checkpoint_name(number, one.at));

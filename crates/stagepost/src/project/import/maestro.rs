@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, Unreadable, integrity, read};
+use super::{Candidate, ImportItem, ImportPlan, Unreadable, integrity, read, read_file};
 use crate::formats::maestro::{self, Entry, Operation};
 use crate::formats::{Format, parse_time};
 use crate::model::{Event, Imported, Kind, Mark, Phase, Reason, Run, RunId, RunKind, Timestamp, Topic};
@@ -16,7 +16,7 @@ use crate::project::{Error, Project};
 pub(super) fn logs(path: &Path, forced: bool) -> Vec<PathBuf> {
     if path.is_file() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_log = forced || fs::read(path).is_ok_and(|bytes| maestro::is_log(&name, &bytes));
+        let is_log = forced || read_file(path).is_ok_and(|bytes| maestro::is_log(&name, &bytes));
         // A log that was cut off while it was written is still called what a log is called.
         return if is_log || name == maestro::CHECKPOINTS { vec![path.to_owned()] } else { Vec::new() };
     }
@@ -181,7 +181,7 @@ impl Project {
 
 /// Reads another file of the same session; one that is not there or cannot be read tells nothing.
 fn beside(log: &Path, name: &str) -> Option<Value> {
-    serde_json::from_slice(&fs::read(log.with_file_name(name)).ok()?).ok()
+    serde_json::from_slice(&read_file(&log.with_file_name(name)).ok()?).ok()
 }
 
 fn phase_of(entry: &Entry, findings: &mut Vec<String>) -> Phase {

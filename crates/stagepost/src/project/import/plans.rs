@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, read};
+use super::{Candidate, ImportItem, ImportPlan, read, read_file};
 use crate::formats::Format;
 use crate::formats::plans::{self, Meta, Name};
 use crate::model::{Hash, Imported, Kind, Mark, Run, RunId, RunKind, Timestamp};
@@ -45,7 +45,7 @@ impl Project {
     fn read_checkpoint(&self, file: &Path, plan: &mut ImportPlan) -> Option<Found> {
         let bytes = read(file, plan)?;
         let named = file.file_name().and_then(|name| Name::read(&name.to_string_lossy()));
-        let meta = || Meta::read(&fs::read(file.with_file_name("meta.json")).ok()?);
+        let meta = || Meta::read(&read_file(&file.with_file_name("meta.json")).ok()?);
         let (name, at) = match named {
             Some(name) => (name, None),
             None => meta().and_then(|meta| Some((meta.name()?, meta.created_at)))?,
@@ -226,5 +226,5 @@ fn is_checkpoint(path: &Path, name: &str, forced: bool) -> bool {
 /// Says whether a file is an artifact of the newer layout that was finished.
 fn is_cached(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == "artifact.json")
-        && fs::read(path.with_file_name("meta.json")).is_ok_and(|bytes| Meta::read(&bytes).is_some())
+        && read_file(&path.with_file_name("meta.json")).is_ok_and(|bytes| Meta::read(&bytes).is_some())
 }

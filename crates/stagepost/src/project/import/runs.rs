@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, Unreadable};
+use super::{Candidate, ImportItem, ImportPlan, Unreadable, read_file};
 use crate::formats::Format;
 use crate::formats::runs::{self, Record, RunRecord, Shape};
 use crate::model::{Event, Hash, Imported, Kind, Mark, Run, RunId, RunKind, StepStatus, Timestamp, Topic};
@@ -28,7 +28,7 @@ fn sources(path: &Path, forced: bool) -> Sources {
         let name = name_of(path);
         if name == runs::RUN || name == runs::REGISTRY {
             found.folders.extend(path.parent().map(Path::to_owned));
-        } else if forced || fs::read(path).is_ok_and(|bytes| runs::is_one(&name, &bytes)) {
+        } else if forced || read_file(path).is_ok_and(|bytes| runs::is_one(&name, &bytes)) {
             found.files.push(path.to_owned());
         }
         return found;
@@ -61,7 +61,7 @@ fn is_run(folder: &Path) -> bool {
     // Other systems have a `run.json` too; a registry or checkpoints beside it make sure.
     has(runs::REGISTRY)
         || checkpoints(folder).iter().any(|file| name_of(file).starts_with("checkpoint-"))
-        || fs::read(folder.join(runs::RUN)).is_ok_and(|bytes| RunRecord::read(&bytes).is_ok())
+        || read_file(&folder.join(runs::RUN)).is_ok_and(|bytes| RunRecord::read(&bytes).is_ok())
 }
 
 fn checkpoints(folder: &Path) -> Vec<PathBuf> {
@@ -70,13 +70,8 @@ fn checkpoints(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Reads a file that may be of any size.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > runs::MOST_BYTES {
-        return Err(format!("it has {size} bytes"));
-    }
-    fs::read(path).map_err(|error| error.to_string())
+    read_file(path).map_err(|error| error.to_string())
 }
 
 impl Project {

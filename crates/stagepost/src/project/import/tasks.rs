@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, ProgressFile, Unreadable, integrity, read};
+use super::{Candidate, ImportItem, ImportPlan, ProgressFile, Unreadable, integrity, read, read_file};
 use crate::formats::tasks::{self, Entry, Note};
 use crate::formats::{Format, naive};
 use crate::model::{Imported, Kind, Mark, Run, RunId, RunKind, Stage, Timestamp, Topic};
@@ -18,7 +18,7 @@ fn list_at(path: &Path, forced: bool) -> Option<PathBuf> {
         return Some(path.join(tasks::LIST)).filter(|file| file.is_file());
     }
     let name = path.file_name()?.to_string_lossy();
-    let is_list = || std::fs::read(path).is_ok_and(|bytes| tasks::is_list(&name, &bytes));
+    let is_list = || read_file(path).is_ok_and(|bytes| tasks::is_list(&name, &bytes));
     let forced = forced && name != tasks::PROGRESS;
     (path.is_file() && (forced || name == tasks::LIST || is_list())).then(|| path.to_owned())
 }

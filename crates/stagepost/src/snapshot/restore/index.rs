@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::error::RestoreError;
 use super::position::Position;
 use crate::model::ObjectId;
-use crate::snapshot::git::{Git, GitError};
+use crate::snapshot::git::{Git, GitError, Trust};
 use crate::snapshot::objects::ObjectKind;
 use crate::snapshot::quarantine::{Quarantine, copy_index};
 use crate::snapshot::repository::Repository;
@@ -48,7 +48,9 @@ impl Snapshots {
         self.remove_index_leftovers(user)?;
         let (index, beside) = (user.git_dir.join("index"), user.git_dir.join(BESIDE));
         copy_index(&index, &beside).map_err(|source| RestoreError::Index { source: Box::new(source) })?;
-        let git = self.rules_git.with("GIT_INDEX_FILE", &beside);
+        // Refreshing compares files, and so converts them: a filter that only the repository names must not run for that.
+        let trusted = Trust::read(&self.rules_git)?.overrides;
+        let git = self.rules_git.configured(trusted).with("GIT_INDEX_FILE", &beside);
         let now = self.tree_of_index(&git)?;
         if now == *new {
             remove(&beside)?;

@@ -32,6 +32,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 
 use super::blob::{Cut, Prepared};
+use super::check::redact_record;
 use super::{
     Audited, Batch, Collected, Damage, Error, EventQuery, Found, Hold, Listed, Query, Store, Survey, Usage,
     Written,
@@ -123,6 +124,7 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn write(&self, mut batch: Batch) -> Result<Written, Error> {
+        batch.entries.iter_mut().for_each(redact_record);
         self.pack_ahead(&mut batch)?;
         match self.submit(Job::new(move |writing| writing.append(batch).map(Outcome::Written)))? {
             Outcome::Written(written) => Ok(written),
@@ -231,6 +233,10 @@ impl Store for SqliteStore {
         let bytes = copied.map_or_else(|| self.load_stored(blob), Ok)?;
         self.recent.keep_read(blob, &bytes);
         Ok(bytes)
+    }
+
+    fn load_all(&self, blobs: &[BlobRef]) -> Result<Vec<Vec<u8>>, Error> {
+        self.load_in_order(blobs)
     }
 
     fn prune(&self, ids: &[CheckpointId], event: Event) -> Result<(), Error> {

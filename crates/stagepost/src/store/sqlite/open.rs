@@ -110,6 +110,8 @@ fn configured(connection: Connection) -> rusqlite::Result<Connection> {
     // A file that someone else wrote must not make the database do things, nor be believed without a look.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // Otherwise the planner peeks at bound values, and each new one makes it prepare the statement again.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(
         "PRAGMA cell_size_check = ON; PRAGMA synchronous = FULL; PRAGMA temp_store = MEMORY; \
          PRAGMA wal_autocheckpoint = 4000;",

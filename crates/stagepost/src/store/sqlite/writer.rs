@@ -103,22 +103,16 @@ impl Writer {
         // A leader that was lost in the middle left its transaction open.
         self.roll_back();
         let started = Instant::now();
-        let mut nap = Duration::from_micros(100);
         loop {
-            match self.execute("BEGIN IMMEDIATE") {
+            match execute(&self.connection, "BEGIN IMMEDIATE") {
                 Ok(()) => return Ok(()),
                 Err(error) if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy) => {
                     return Err(db("begin to write")(error));
                 }
                 Err(_) if started.elapsed() >= self.busy => return Err(Error::Busy { waited: self.busy }),
-                Err(_) => std::thread::sleep(nap),
+                Err(_) => std::thread::sleep(nap(started.elapsed())),
             }
-            nap = (nap * 2).min(Duration::from_millis(1));
         }
-    }
-
-    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
-        self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
     /// Reads the end of the journal again if another process has written.
@@ -141,8 +135,8 @@ impl Writer {
         let Some(mut known) = self.known.take().filter(|_| !self.connection.is_autocommit()) else {
             return Err(Error::WriterLost);
         };
-        let savepoint =
-            |sql| if shared { self.connection.execute_batch(sql).map_err(db("write")) } else { Ok(()) };
+        let connection = &self.connection;
+        let savepoint = |sql| if shared { execute(connection, sql).map_err(db("write")) } else { Ok(()) };
         savepoint("SAVEPOINT job")?;
         let pending = self.pending.len();
         let mut writing = Writing {
@@ -159,7 +153,7 @@ impl Writer {
             self.pending.truncate(pending);
             // What is known may include what is taken back here. If that fails, nothing is known any more, and
             // the whole transaction fails.
-            let undone = savepoint("ROLLBACK TO job; RELEASE job");
+            let undone = savepoint("ROLLBACK TO job").and_then(|()| savepoint("RELEASE job"));
             self.known = undone.and_then(|()| Known::load(&self.connection, known.version)).ok();
         }
         result
@@ -170,7 +164,7 @@ impl Writer {
         let mut writing =
             Writing { connection: &self.connection, known, recent: &self.recent, pending: &mut self.pending };
         writing.follow()?;
-        self.execute("COMMIT").map_err(db("commit"))?;
+        execute(&self.connection, "COMMIT").map_err(db("commit"))?;
         for blob in self.pending.drain(..) {
             let base = blob.prepared.base.and_then(|base| self.recent.bytes(&base));
             self.copies.keep(&blob.prepared, base.as_ref().map(|base| base.as_slice()));
@@ -194,6 +188,21 @@ impl Writer {
             let _ = self.connection.execute_batch("ROLLBACK");
         }
     }
+}
+
+/// How long to wait before the next try. The longer someone has waited the more often they try, so that they are
+/// in front of those who have just come.
+fn nap(waited: Duration) -> Duration {
+    let micros = match waited.as_millis() {
+        0..2 => 500,
+        2..10 => 250,
+        _ => 60,
+    };
+    Duration::from_micros(micros)
+}
+
+fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(drop)
 }
 
 /// The same failure for everyone who shared the transaction.

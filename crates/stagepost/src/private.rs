@@ -1,0 +1,23 @@
+//! Files and folders that only their owner may read, whatever the umask says.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Makes a folder with those above it; what is there stays as it is.
+pub(crate) fn folders(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Writes a file from its beginning.
+pub(crate) fn write(path: &Path, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(bytes.as_ref())
+}
+
+/// Adds to a file at its end.
+pub(crate) fn append(path: &Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().append(true).create(true).mode(0o600).open(path)?.write_all(text.as_bytes())
+}
