@@ -111,7 +111,7 @@ impl<'q> Echo<'q> {
         echo.several = tokens.iter().filter(|token| token.after == Gap::Question).count() >= 2;
         let last = last_sentence(&tokens);
         echo.closing |= is_bad_news(&tokens, last, lexicon);
-        echo.wants_words = said.any(Classes::ASK) && wants_words(&tokens[last..]);
+        echo.wants_words = said.any(Classes::ASK.or(Classes::VALUE)) && wants_words(&tokens[last..]);
         if echo.alternatives || said.any(Classes::NOT) {
             for sentence in questions(&tokens, last) {
                 echo.either_or |= echo.alternatives && is_either_or(sentence);
