@@ -129,6 +129,25 @@ fn a_yes_to_a_question_that_asks_which_or_what_answers_nothing() {
 }
 
 #[test]
+fn alternatives_are_seen_in_every_language() {
+    let asked = [
+        (Language::Spanish, "¿Té o café?", "sí"),
+        (Language::French, "Thé ou café ?", "oui"),
+        (Language::German, "Tee oder Kaffee?", "ja"),
+        (Language::Spanish, "¿Cuántos billetes?", "sí"),
+        (Language::French, "Quelle ville ?", "oui"),
+        (Language::German, "Welche Stadt?", "ja, gerne"),
+    ];
+    for (language, question, text) in asked {
+        let languages = [language];
+        let question = Question::new(Kind::Confirm).asking(question).in_languages(&languages);
+        assert_eq!(parse(text, &question).action, Action::Clarify, "{text}");
+        let plain = Question::new(Kind::Confirm).asking("Ok?").in_languages(&languages);
+        assert_eq!(parse(text, &plain).action, Action::Confirm, "{text}");
+    }
+}
+
+#[test]
 fn a_bare_yes_or_no_to_a_negative_question_can_mean_either() {
     for question in
         ["Don't you want a backup?", "You don't need a receipt?", "Shouldn't we wait?", "Do you not agree?"]

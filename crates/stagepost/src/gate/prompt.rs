@@ -129,7 +129,7 @@ impl Prompt {
 
     /// Returns the one question, in words.
     pub fn question(&self) -> &str {
-        if self.question.is_empty() { usual(self.kind) } else { &self.question }
+        if self.question.trim().is_empty() { usual(self.kind) } else { &self.question }
     }
 
     /// Fills in what can be derived and refuses what could not be answered.

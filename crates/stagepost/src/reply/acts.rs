@@ -39,10 +39,17 @@ impl<'a> Case<'_, 'a, '_> {
         let act = rest.next().is_some_and(|act| {
             let stands = matches!(act.text, "do" | "go" | "make" | "get" | "reserve" | "book" | "proceed");
             (act.is(Classes::GO.or(Classes::YES)) && stands)
-                || ((act.is(Classes::VERB) || is_light(act.text))
-                    && (self.repeats(act) || is_light(act.text)))
+                || (act.is(Classes::VERB) && self.repeats(act))
+                || (is_light(act.text) && self.has_object(you))
         });
         asking && self.units[you].text == "you" && act
+    }
+
+    /// "Could you get me the address?" asks for something else: what is got must be a thing, an act or pointed at.
+    fn has_object(&self, you: usize) -> bool {
+        let points =
+            |unit: &Unit<'_>| matches!(unit.text, "it" | "that" | "this" | "them" | "those" | "these");
+        self.units[you + 1..].iter().any(|unit| unit.is(Classes::THING.or(Classes::DEED)) || points(unit))
     }
 
     /// "Book it?" "Please book it", "I would like to book it", "make the booking": asking for the very act is a yes.

@@ -168,7 +168,7 @@ impl Choosing<'_, '_, '_> {
     }
 
     fn take(&self, taken: Vec<usize>, by: &str) -> Reply {
-        let alternatives = self.answer.tokens.iter().any(|token| token.text == "or");
+        let alternatives = self.answer.tokens.iter().any(|token| token.classes().any(Classes::OR));
         if taken.len() > 1 && (!self.multiple || alternatives) {
             return self.ask(&taken, "it names more than one option");
         }

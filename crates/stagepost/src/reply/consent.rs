@@ -133,7 +133,9 @@ impl<'a> Case<'_, 'a, '_> {
         if self.helps_with_the_act(at) || self.uses_what_was_asked(at) {
             return Ok(());
         }
-        if unit.is(UNLESS_ASKED) && !self.repeats(unit) {
+        // "Please check it" asks for something first, unless a yes came before.
+        let tells = unit.is(Classes::TELL) && !self.opens_with_yes();
+        if unit.is(UNLESS_ASKED) && (tells || !self.repeats(unit)) {
             return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
         }
         if self.echo.several && unit.is(Classes::GOOD) {

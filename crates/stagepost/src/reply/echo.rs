@@ -49,6 +49,8 @@ pub(super) struct Echo<'q> {
     things: Vec<(&'q str, u64)>,
     /// Acts that the language does not know, told by where they stand: "shall I archive it?".
     acts: Vec<&'q str>,
+    /// Acts that it does know.
+    verbs: Vec<&'q str>,
     /// Where words are joined to one name, such as a path: from and to, in `words`.
     joined: Vec<(usize, usize)>,
     /// How many numbers it has.
@@ -131,12 +133,15 @@ impl<'q> Echo<'q> {
         self.numbers += usize::from(is_number(token));
         self.leaves_out |= leaves_out(tokens, at);
         self.names_act |= names_act(token);
+        if classes.any(Classes::VERB) {
+            self.verbs.push(token.stem);
+        }
         if is_unknown_act(tokens, at) {
             self.names_act = true;
             self.acts.push(token.stem);
         }
         self.says_all |= classes.any(Classes::ALL);
-        self.alternatives |= token.text == "or";
+        self.alternatives |= classes.any(Classes::OR);
         self.faults |= classes.any(Classes::FAULT);
         self.says_them |= matches!(token.text, "them" | "those" | "these");
         self.suggests |= token.text == "about" && at > 0 && matches!(tokens[at - 1].text, "how" | "what");
@@ -176,6 +181,11 @@ impl<'q> Echo<'q> {
     /// Whether an answer's word is an act that was asked about and that the language does not know.
     pub(super) fn is_act(&self, token: &Token<'_>) -> bool {
         self.acts.contains(&token.stem)
+    }
+
+    /// "Merge it?" "I'm fine with merging it".
+    pub(super) fn is_gerund(&self, token: &Token<'_>) -> bool {
+        token.text.ends_with("ing") && (self.verbs.contains(&token.stem) || self.acts.contains(&token.stem))
     }
 
     /// Whether an answer's word stands in the question itself.
@@ -358,7 +368,8 @@ fn wants_words(sentence: &[Token<'_>]) -> bool {
     };
     let skipped = sentence.iter().take_while(leads).count();
     let word = |at: usize| sentence.get(at).map_or("", |token| token.text);
-    asks_for_a_value(word(skipped), word(skipped + 1)) || asks_within(sentence)
+    let value = sentence.get(skipped).is_some_and(|token| token.classes().any(Classes::VALUE));
+    value || asks_for_a_value(word(skipped), word(skipped + 1)) || asks_within(sentence)
 }
 
 fn asks_for_a_value(first: &str, second: &str) -> bool {
@@ -416,7 +427,7 @@ fn is_either_or(sentence: &[Token<'_>]) -> bool {
         })
     };
     let choice = |at: usize| {
-        sentence[at].text == "or"
+        sentence[at].classes().any(Classes::OR)
             && !answers(sentence.get(at + 1))
             && !answers(at.checked_sub(1).and_then(|before| sentence.get(before)))
             && !sentence[..at].iter().any(open)

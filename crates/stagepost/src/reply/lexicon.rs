@@ -73,6 +73,8 @@ classes! {
     43 PLAIN "plain": "In a question: names no thing."
     44 DEED "deed": "An act named as a thing, such as `booking`."
     45 FAULT "fault": "Something to object to; having none agrees."
+    46 OR "or": "Stands between alternatives."
+    47 VALUE "value": "Opening a question: asks for more than a yes."
 }
 
 impl Classes {
@@ -86,7 +88,9 @@ impl Classes {
         .or(Classes::TIME)
         .or(Classes::PLAIN)
         .or(Classes::DEED)
-        .or(Classes::FAULT);
+        .or(Classes::FAULT)
+        .or(Classes::OR)
+        .or(Classes::VALUE);
 
     pub(super) const fn or(self, other: Classes) -> Classes {
         Classes(self.0 | other.0)

@@ -213,7 +213,8 @@ impl<'a> Case<'_, 'a, '_> {
                 || is_light(act.text)
                 || is_place(act.text) && act.len == 1 && self.praised_before(at)
         });
-        let subject = leader.is_none_or(|before| before.is(Classes::YES));
+        let pointed = matches!(self.units[at.saturating_sub(1)].text, "that" | "this" | "those" | "these");
+        let subject = pointed && leader.is_none_or(|before| before.is(Classes::YES));
         (acts && ends) || (subject && self.units[at].after == Gap::None && rest.is_some_and(judged))
     }
 
@@ -224,23 +225,44 @@ impl<'a> Case<'_, 'a, '_> {
             .any(|unit| unit.is(Classes::GOOD.or(Classes::GO)) || unit.is(Classes::YES) && unit.len > 1)
     }
 
-    /// "A green door is fine": approving of one thing the question named leaves the rest open.
+    /// "A green door is fine", "I'm fine with a green door": approving of one thing the question named leaves the rest open.
     pub(super) fn names_one_aspect(&self, at: usize) -> bool {
-        let judged = |unit: &Unit<'_>| unit.is(Classes::AUX.or(Classes::GOOD)) || is_judging(unit.text);
+        let unit = &self.units[at];
         let pointed = |unit: &Unit<'_>| matches!(unit.text, "that" | "this" | "these" | "those");
-        let ends = self.units[at].after != Gap::None;
         let mut before = self.units[..at].iter().rev().take(3).take_while(|unit| unit.after == Gap::None);
-        let counted =
-            at.checked_sub(1).is_some_and(|before| self.units[before].is(Classes::NUM.or(Classes::ORDINAL)));
-        let timed = self.opens_with_yes()
-            && (counted || self.tokens[self.units[at].first].classes().any(Classes::TIME));
+        if unit.is(Classes::MATTER.or(Classes::DEED)) || before.any(pointed) || self.is_repeated_time(at) {
+            return false;
+        }
+        let judged = |unit: &Unit<'_>| {
+            unit.is(Classes::AUX.or(Classes::GOOD)) || is_judging(unit.text) || unit.text == "should"
+        };
+        let acts =
+            unit.is(Classes::VERB.or(Classes::CHANGE)) || self.echo.is_gerund(&self.tokens[unit.first]);
+        let chosen = |next: &Unit<'_>| next.text == "one" && !acts;
+        let is_judged = unit.after == Gap::None
+            && self.units.get(at + 1).is_some_and(|next| judged(next) || chosen(next));
         let they = at >= 2 && self.units[at - 2].text == "they" && self.units[at - 1].is(Classes::AUX);
-        let matter = self.units[at].is(Classes::MATTER);
-        they || (!ends
-            && !timed
-            && !matter
-            && self.units.get(at + 1).is_some_and(judged)
-            && !before.any(pointed))
+        they || is_judged || (!acts && self.is_praised_with(at))
+    }
+
+    /// "Yes, Tuesday works", "yes, 20 dollars is fine": after a yes, a time or an amount that was asked about.
+    fn is_repeated_time(&self, at: usize) -> bool {
+        let number = |before: usize| self.units[before].is(Classes::NUM.or(Classes::ORDINAL));
+        let counted = at.checked_sub(1).is_some_and(number);
+        self.opens_with_yes() && (counted || self.tokens[self.units[at].first].classes().any(Classes::TIME))
+    }
+
+    /// "I'm fine with …": praise of what follows.
+    fn is_praised_with(&self, at: usize) -> bool {
+        let start = self.clause(at).start;
+        let praised = self.units[start..at].iter().any(|unit| unit.is(Classes::GOOD));
+        let with = |before: &Unit<'_>| {
+            let praises =
+                before.is(Classes::GOOD) && self.tokens[before.first + before.len - 1].text == "with";
+            praises || (before.text == "with" && before.len == 1 && praised)
+        };
+        let leads = |before: &&Unit<'_>| before.after == Gap::None;
+        self.units[..at].iter().rev().take(4).take_while(leads).any(with)
     }
 
     /// "On May 3rd?" "Yes, May 3rd": a number of the question, said after a yes.

@@ -110,7 +110,10 @@ fn list(app: &App) -> Result<(), Failure> {
             app.ui.json(&Output::new(Listed { journeys }))
         }
         Form::Quiet => found.iter().try_for_each(|found| app.ui.line(found.run.to_string())),
-        Form::Text if found.is_empty() => app.ui.line("no journey is on its way"),
+        Form::Text if found.is_empty() => {
+            app.ui.say("no journey is on its way");
+            Ok(())
+        }
         Form::Text => found.iter().try_for_each(|found| app.ui.line(row(found))),
     }
 }
