@@ -100,6 +100,7 @@ fn change(place: &Place, at: usize, with: impl FnOnce(&mut [u8]), length: usize)
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "the figures of a full run are worth knowing")]
 fn no_flipped_bit_becomes_wrong_data() {
     let place = Place::new();
     let saved = small_store(&place);
