@@ -205,17 +205,19 @@ impl History {
     pub fn read(project: &Project, id: &RunId) -> Result<Self, Error> {
         let run = project.store().run(id)?.filter(|run| run.kind == RunKind::Plan);
         let run = run.ok_or_else(|| Error::NoRun { run: id.to_string() })?;
+        // Read before the list: what comes between the two is in the list, or makes whoever expects this end fail. The
+        // newest may have been pruned: its place still counts.
+        let head = match project.store().head(id)? {
+            Some(Found::Live(newest)) => newest.seq,
+            Some(Found::Pruned(stub)) => stub.seq,
+            None => 0,
+        };
         let mut history = Self::empty(run);
         let listed = project.log(&Query { run: Some(id.clone()), ..Query::default() })?;
         for checkpoint in listed.into_iter().rev() {
             history.add(project, checkpoint)?;
         }
-        // The newest may have been pruned: its place still counts.
-        history.head = match project.store().head(id)? {
-            Some(Found::Live(newest)) => newest.seq,
-            Some(Found::Pruned(stub)) => stub.seq,
-            None => 0,
-        };
+        history.head = history.head.max(head);
         Ok(history)
     }
 

@@ -112,6 +112,8 @@ impl Travel<'_> {
         let gates = Gates::of(self.project);
         let mut unheard = None;
         loop {
+            // Read first: whoever gets in between makes the work of this round count for nothing.
+            let end = self.end()?;
             let position = self.position()?;
             match &position.next {
                 Next::Over { .. } => self.project.finished(self.run)?,
@@ -119,7 +121,7 @@ impl Travel<'_> {
                 _ => self.project.unfinished(self.run)?,
             }
             match &position.next {
-                Next::Work { stop, visit } => self.work(stop, *visit, &position, worker)?,
+                Next::Work { stop, visit } => self.work(stop, *visit, end, &position, worker)?,
                 Next::Ask { gate, prompt, .. } => {
                     let asked = self.ask(gate, prompt, &mut unheard)?;
                     let gate = gates.converse(asked, asker)?;
@@ -161,13 +163,23 @@ impl Travel<'_> {
         Ok(gates.reopen(gate, "someone went back")?)
     }
 
-    fn work(&self, stop: &str, visit: u32, position: &Position, worker: &mut dyn Work) -> Result<(), Error> {
-        let head = self.project.store().head(self.run).map_err(gate::Error::from)?;
-        let seq = match head.as_ref() {
-            Some(crate::store::Found::Live(checkpoint)) => checkpoint.seq,
-            Some(crate::store::Found::Pruned(stub)) => stub.seq,
+    /// The number of the newest checkpoint of the run.
+    fn end(&self) -> Result<u64, Error> {
+        Ok(match self.project.store().head(self.run).map_err(gate::Error::from)? {
+            Some(store::Found::Live(checkpoint)) => checkpoint.seq,
+            Some(store::Found::Pruned(stub)) => stub.seq,
             None => 0,
-        };
+        })
+    }
+
+    fn work(
+        &self,
+        stop: &str,
+        visit: u32,
+        end: u64,
+        position: &Position,
+        worker: &mut dyn Work,
+    ) -> Result<(), Error> {
         let input = json!({
             "journey": self.journey.name, "run": self.run, "stop": stop, "visit": visit,
             "input": self.journey.input, "results": position.results, "answers": position.given,
@@ -182,7 +194,7 @@ impl Travel<'_> {
             kind: Some(Kind::Step { step: stop.to_owned(), status: StepStatus::Completed, attempt: visit }),
             description: format!("journey {}: {stop}", self.journey.name),
             artifacts: vec![NewArtifact { name, source }],
-            expect: vec![Expect::Head(self.run.clone(), seq)],
+            expect: vec![Expect::Head(self.run.clone(), end)],
             ..Save::default()
         });
         match saved {
