@@ -75,7 +75,7 @@ fn a_flow_that_failed_is_shown_mended_and_gone_on_with() {
     let verdicts: Vec<&str> =
         plan["steps"].as_array().unwrap().iter().map(|one| one["verdict"].as_str().unwrap()).collect();
     assert_eq!(verdicts, ["reuse", "failed", "new"]);
-    assert!(project.ok(&["flow", "why", "r1", "two"]).starts_with("two: failed: attempt 1 failed"));
+    assert!(project.ok(&["flow", "why", "r1", "two"]).starts_with("two: failed: attempt 2 failed"));
 
     std::fs::remove_file(project.folder.join("fail")).unwrap();
     project.ok(&["flow", "resume", "r1"]);

@@ -53,6 +53,10 @@ fn surplus(project: &Project, state: &RunState, status: End, keep: usize) -> Res
     if status != End::Completed || is_forked(project, &state.run.id)? {
         needed.extend(state.steps.iter().filter_map(|step| step.current()).map(|one| one.checkpoint));
     }
+    if status != End::Completed {
+        // Someone will want to see how it failed.
+        needed.extend(state.steps.iter().filter_map(|step| step.last()).map(|one| one.checkpoint));
+    }
     let own = |attempt: &&Attempt| attempt.run == state.run.id && !attempt.pruned && !attempt.thinned;
     let mut all: Vec<(Worth, &StepState, &Attempt)> = Vec::new();
     for step in &state.steps {

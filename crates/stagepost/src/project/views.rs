@@ -269,6 +269,10 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
             private::folders(folder)?;
         }
         private::write(&beside, bytes)?;
+        // Without power, a new name may be on disk before its content. What takes an older file's place is written first.
+        if fs::symlink_metadata(path).is_err() {
+            fs::File::open(&beside)?.sync_data()?;
+        }
         fs::rename(&beside, path)
     };
     write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })

@@ -63,6 +63,7 @@ fn checkpoint_pruning_test() {
     let other = Story::new();
     other.home.write("stop8", "");
     assert!(matches!(other.start(&chain(10)).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(other.output("s8"), b"said 8\n", "how it failed is not given up either");
     let policy = stagepost::retention::Policy { keep_last: Some(1), ..Default::default() };
     other.project.apply_gc(&other.project.plan_gc(&policy).unwrap()).unwrap();
     other.home.remove("stop8");
@@ -151,11 +152,26 @@ fn checksum_validation_test() {
             .resume(&story.id, Resume::default(), drive)
             .expect_err(&format!("{what}, byte {at} was not noticed"));
         let Error::Damaged { what: named, .. } = &error else { panic!("{what}, byte {at}: {error}") };
-        assert!(named.contains(&checkpoint.to_string()) || what == "seal", "{what}, byte {at}: {named}");
+        assert!(
+            named.contains(&checkpoint.to_string()) || !["body", "payload"].contains(&what),
+            "{what}, byte {at}: {named}"
+        );
     };
     let bytes = flip(&database, "entries", "body", row, |at| refused("body", at));
     assert!(bytes > 100, "{bytes}");
     assert_eq!(flip(&database, "entries", "seal", row, |at| refused("seal", at)), 32);
+    assert_eq!(flip(&database, "entries", "id", row, |at| refused("id", at)), 16);
+    for (column, other) in [("at", "at + 1"), ("seq", "seq + 7"), ("run", "run + 7")] {
+        let read = format!("SELECT {column} FROM entries WHERE position = ?1");
+        let whole: i64 = database.query_row(&read, [row], |row| row.get(0)).unwrap();
+        let write = |to: &str| {
+            let sql = format!("UPDATE entries SET {column} = {to} WHERE position = ?1");
+            assert_eq!(database.execute(&sql, [row]).unwrap(), 1);
+        };
+        write(other);
+        refused(column, 0);
+        write(&whole.to_string());
+    }
     let piece: i64 = database.query_row("SELECT min(number) FROM pieces", [], |row| row.get(0)).unwrap();
     assert!(flip(&database, "pieces", "data", piece, |at| refused("payload", at)) > 0);
     // As it was, it goes on.

@@ -304,7 +304,9 @@ fn output(app: &App, project: &Project, id: &RunId, step: &str) -> Result<(), Fa
     match last.artifact(flow::OUTPUT) {
         Some(kept) => app.ui.raw(&mut project.store().open(&kept.blob)?),
         None => {
-            app.ui.say(format!("step `{step}` printed nothing"));
+            let pruned = last.pruned || last.thinned;
+            let what = if pruned { "what it printed was pruned" } else { "it printed nothing" };
+            app.ui.say(format!("step `{step}`: {what}"));
             Ok(())
         }
     }

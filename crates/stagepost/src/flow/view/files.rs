@@ -198,7 +198,9 @@ impl Files<'_> {
     fn registry(&self) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::new();
         for step in &self.state.steps {
-            let Some((number, current)) = self.number(&step.step).zip(step.current()) else { continue };
+            // The format names only what a checkpoint of its own is there of.
+            let current = step.current().filter(|one| !one.thinned);
+            let Some((number, current)) = self.number(&step.step).zip(current) else { continue };
             let needs = self.flow.and_then(|flow| flow.step(&step.step)).map(|step| step.needs.as_slice());
             let needed: Vec<usize> =
                 needs.unwrap_or_default().iter().filter_map(|id| self.number(id.as_str())).collect();
