@@ -148,10 +148,8 @@ fn output_of(command: &mut std::process::Command, input: &std::path::Path) -> St
 /// Where the process that is killed finds its restore.
 const ERRAND: &str = "RESTORE_ERRAND";
 
-/// Not a test of its own: what the killed process runs.
-#[test]
-fn the_process_that_is_killed() {
-    let Some(root) = std::env::var_os(ERRAND).map(std::path::PathBuf::from) else { return };
+/// What the killed process runs.
+fn restore_in(root: std::path::PathBuf) {
     let restore: Restore = serde_json::from_slice(&fs::read(root.join("../restore.json")).unwrap()).unwrap();
     let open = Open {
         state_dir: root.join(".git/stagepost"),
@@ -166,6 +164,9 @@ fn the_process_that_is_killed() {
 
 #[test]
 fn killed_for_real_it_is_finished_or_taken_back() {
+    if let Some(root) = std::env::var_os(ERRAND) {
+        return restore_in(root.into());
+    }
     let (fixture, first, second) = story();
     let snapshots = fixture.open();
     let there = between(&second, &first, Mode::Hard);
@@ -175,11 +176,14 @@ fn killed_for_real_it_is_finished_or_taken_back() {
     snapshots.revert_restore(&there, &mut go_on).unwrap();
     fs::write(fixture.base().join("restore.json"), serde_json::to_vec(&there).unwrap()).unwrap();
 
-    for round in 0..14 {
+    let start = || {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
         command.env_clear().envs(fixture.environment()).env(ERRAND, &fixture.root);
-        command.args(["--exact", "the_process_that_is_killed"]).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
+        command.args(["--exact", "killed_for_real_it_is_finished_or_taken_back"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    for round in 0..14 {
+        let mut child = start();
         std::thread::sleep(Duration::from_millis(5 + 15 * round));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -193,4 +197,6 @@ fn killed_for_real_it_is_finished_or_taken_back() {
         assert_eq!(state(&fixture), at_second, "reverted in round {round}");
         assert_no_leftovers(&fixture);
     }
+    assert!(start().wait().unwrap().success());
+    assert_eq!(state(&fixture), at_first, "left alone it comes to its end");
 }

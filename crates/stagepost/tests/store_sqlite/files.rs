@@ -4,10 +4,11 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use stagepost::store::{Error, Query, Store};
+use stagepost::store::{Error, Query, SqliteStore, Store};
 use stagepost_testutil::Story;
 
-use crate::{Place, processes::again, some_of_everything, try_open};
+use crate::processes::{again, child_store};
+use crate::{Place, some_of_everything, try_open};
 
 /// What a folder holds, to compare before and after.
 fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -25,9 +26,14 @@ fn contents(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn nobody_else_may_read_the_files_whatever_the_umask() {
+    if let Some(store) = child_store() {
+        die_with_an_open_store(&store);
+    }
     for umask in ["000", "022", "077", "777"] {
         let place = Place::new();
-        let done = again("files::as_a_child_makes_a_store", &place, Some(umask)).output().unwrap();
+        let done = again("files::nobody_else_may_read_the_files_whatever_the_umask", &place, Some(umask))
+            .output()
+            .unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode(&place.folder()), 0o700, "umask {umask}");
@@ -38,14 +44,10 @@ fn nobody_else_may_read_the_files_whatever_the_umask() {
     }
 }
 
-#[test]
-#[ignore = "a child of another test"]
-fn as_a_child_makes_a_store() {
-    let store = crate::processes::child_store();
-    let story = Story::new(&store);
-    story.run("a");
+/// Leaves the files that a running program has.
+fn die_with_an_open_store(store: &SqliteStore) -> ! {
+    Story::new(store).run("a");
     let _hold = store.hold().unwrap();
-    // Dying here leaves the files that a running program has.
     std::process::exit(0);
 }
 

@@ -1,6 +1,6 @@
 //! Several handles and processes, also ones that die.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -11,22 +11,20 @@ use crate::{Place, try_open};
 
 const FOLDER: &str = "STAGEPOST_TEST_STORE";
 
-/// Runs a test of this program again as a process of its own.
+/// Runs the test that calls this once more as a process of its own, where [`child_store`] finds the store.
 pub(crate) fn again(test: &str, place: &Place, umask: Option<&str>) -> Command {
     let mut command = Command::new("sh");
     let set = umask.map_or(String::new(), |umask| format!("umask {umask}; "));
     command.arg("-c").arg(format!("{set}exec \"$0\" \"$@\"")).arg(std::env::current_exe().unwrap());
-    command
-        .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])
-        .env(FOLDER, place.folder());
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(FOLDER, place.folder());
     command
 }
 
-/// Opens the store that the parent named.
-pub(crate) fn child_store() -> SqliteStore {
-    let folder = std::env::var_os(FOLDER).expect("only as a child");
+/// Opens the store that the parent named, in a process that [`again`] made.
+pub(crate) fn child_store() -> Option<SqliteStore> {
+    let folder = std::env::var_os(FOLDER)?;
     let options = OpenOptions { create: true, busy: Duration::from_secs(20) };
-    SqliteStore::open(folder.as_ref(), &options).unwrap()
+    Some(SqliteStore::open(folder.as_ref(), &options).unwrap())
 }
 
 #[test]
@@ -58,12 +56,15 @@ fn two_handles_take_turns() {
 
 #[test]
 fn processes_write_at_the_same_time() {
+    if let Some(store) = child_store() {
+        return write_beside_others(&store);
+    }
     let place = Place::new();
     let store = place.open();
     Story::new(&store).run("shared");
     let children: Vec<_> = (1..=3)
         .map(|child| {
-            again("processes::as_a_child_writes", &place, None)
+            again("processes::processes_write_at_the_same_time", &place, None)
                 .env("CHILD", child.to_string())
                 .spawn()
                 .unwrap()
@@ -78,12 +79,9 @@ fn processes_write_at_the_same_time() {
     assert_eq!(Story::new(&store).damage(), [""; 0]);
 }
 
-#[test]
-#[ignore = "a child of another test"]
-fn as_a_child_writes() {
+fn write_beside_others(store: &SqliteStore) {
     let child: u64 = std::env::var("CHILD").unwrap().parse().unwrap();
-    let store = child_store();
-    let story = Story::after(&store, child * 1_000_000);
+    let story = Story::after(store, child * 1_000_000);
     let (shared, mine) = (run_id("shared"), story.run(&format!("of-{child}")));
     for n in 0..60 {
         story.save_state(&shared, format!("[{n}]").into_bytes(), None);
@@ -93,9 +91,12 @@ fn as_a_child_writes() {
 
 #[test]
 fn what_was_acknowledged_survives_being_killed() {
+    if let Some(store) = child_store() {
+        return write_until_killed(&store);
+    }
     for kill_after in [1, 40, 90, 200] {
         let place = Place::new();
-        let mut child = again("processes::as_a_child_writes_until_killed", &place, None)
+        let mut child = again("processes::what_was_acknowledged_survives_being_killed", &place, None)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -120,18 +121,15 @@ fn what_was_acknowledged_survives_being_killed() {
     }
 }
 
-#[test]
-#[ignore = "a child of another test"]
-fn as_a_child_writes_until_killed() {
-    let store = child_store();
-    let story = Story::new(&store);
+fn write_until_killed(store: &SqliteStore) {
+    let mut out = std::io::stdout().lock();
+    let story = Story::new(store);
     let run = story.run("a");
     let mut base = None;
     for n in 0.. {
         let saved = story.save_state(&run, conversation(n % 50, true), base);
         base = Some(saved.content.artifacts[0].blob);
-        use std::io::Write;
-        writeln!(std::io::stdout(), "saved {}", saved.id).unwrap();
+        writeln!(out, "saved {}", saved.id).unwrap();
     }
 }
 
