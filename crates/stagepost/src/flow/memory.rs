@@ -164,11 +164,7 @@ fn told(
     if Ended::of(&newest).as_ref() != Some(last) {
         return Ok(None);
     }
-    let head = match store.head(id)? {
-        Some(Found::Live(head)) => head.seq,
-        Some(Found::Pruned(stub)) => stub.seq,
-        None => return Ok(None),
-    };
+    let Some(head) = store.head(id)?.map(|head| head.seq()) else { return Ok(None) };
     let mut tail = Vec::new();
     if let Some(later) = usize::try_from(head.saturating_sub(last.seq)).ok().filter(|later| *later > 0) {
         let query = Query { run: Some(id.clone()), limit: Some(later), ..Query::default() };

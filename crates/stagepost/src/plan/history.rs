@@ -10,7 +10,7 @@ use super::{Error, Payload, Role};
 use crate::formats::plans::{self, RevisionRequest, Scored, Thresholds, Verdict};
 use crate::model::{Checkpoint, Kind, Run, RunId, RunKind};
 use crate::project::Project;
-use crate::store::{Found, Query};
+use crate::store::Query;
 
 /// What a run is about, as kept with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -207,11 +207,7 @@ impl History {
         let run = run.ok_or_else(|| Error::NoRun { run: id.to_string() })?;
         // Read before the list: what comes between the two is in the list, or makes whoever expects this end fail. The
         // newest may have been pruned: its place still counts.
-        let head = match project.store().head(id)? {
-            Some(Found::Live(newest)) => newest.seq,
-            Some(Found::Pruned(stub)) => stub.seq,
-            None => 0,
-        };
+        let head = project.store().head(id)?.map_or(0, |newest| newest.seq());
         let mut history = Self::empty(run);
         let listed = project.log(&Query { run: Some(id.clone()), ..Query::default() })?;
         for checkpoint in listed.into_iter().rev() {

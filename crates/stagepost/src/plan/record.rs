@@ -205,11 +205,7 @@ impl<'p> Plan<'p> {
     /// The place of the newest checkpoint, and what is recorded of a part of an iteration.
     fn recorded(&self, iteration: u32, part: &str) -> Result<(u64, Option<Checkpoint>), Error> {
         // The end first: what comes after it makes the save that expects it fail, and all this is looked at again.
-        let head = match self.project.store().head(&self.run.id)? {
-            Some(store::Found::Live(newest)) => newest.seq,
-            Some(store::Found::Pruned(stub)) => stub.seq,
-            None => 0,
-        };
+        let head = self.project.store().head(&self.run.id)?.map_or(0, |newest| newest.seq());
         let query = Query { run: Some(self.run.id.clone()), ..Query::default() };
         let wanted = Kind::Iteration { iteration, part: part.to_owned() };
         let found = self.project.log(&query)?.into_iter().find(|one| one.content.kind == wanted);

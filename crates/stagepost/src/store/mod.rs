@@ -192,6 +192,14 @@ impl Found {
             Found::Pruned(stub) => stub.id,
         }
     }
+
+    /// Returns the number in the run.
+    pub fn seq(&self) -> u64 {
+        match self {
+            Found::Live(checkpoint) => checkpoint.seq,
+            Found::Pruned(stub) => stub.seq,
+        }
+    }
 }
 
 /// A checkpoint in a list, with its place in the store: pass it as [`Query::before`] to go on from there.

@@ -165,11 +165,8 @@ impl Travel<'_> {
 
     /// The number of the newest checkpoint of the run.
     fn end(&self) -> Result<u64, Error> {
-        Ok(match self.project.store().head(self.run).map_err(gate::Error::from)? {
-            Some(store::Found::Live(checkpoint)) => checkpoint.seq,
-            Some(store::Found::Pruned(stub)) => stub.seq,
-            None => 0,
-        })
+        let newest = self.project.store().head(self.run).map_err(gate::Error::from)?;
+        Ok(newest.map_or(0, |newest| newest.seq()))
     }
 
     fn work(
