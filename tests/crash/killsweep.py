@@ -383,10 +383,12 @@ def main():
             ks = []
             for part in a.only.split(","):
                 x, _, y = part.partition("-"); ks += range(int(x), int(y or x) + 1)
-        elif a.max and n > a.max:
-            ks = sorted({1 + (i * n) // a.max for i in range(a.max)} | {n})
         else:
             ks = list(range(1, n + 1))
+            if a.m == "t":                         # only writes can be torn; at other calls it is the same as kill
+                ks = [k for k in ks if k <= len(z["points"]) and "write" in z["points"][k - 1].split()[0]]
+            if a.max and len(ks) > a.max:
+                ks = sorted({ks[i * len(ks) // a.max] for i in range(a.max)} | {ks[-1]})
         with cf.ThreadPoolExecutor(a.jobs) as ex:
             for r in ex.map(lambda t: one(a, *t), [(k, s) for k in ks for s in range(a.shuffle)]): rows.append(r)
         k = n + 1                                  # until the command completes (it may make more calls than
