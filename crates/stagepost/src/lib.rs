@@ -5,6 +5,7 @@
 //! it stand [`session`], [`task`], [`plan`] and [`gate`]. The library never prints, reads the environment or exits; clock
 //! and ids are handed in.
 
+mod bounded;
 pub mod lock;
 pub mod model;
 mod private;

@@ -9,7 +9,7 @@ mod tasks;
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use super::branch::Tag;
 use super::save::media_of;
 use super::{Error, Files, Project};
+use crate::bounded;
 use crate::formats::Format;
 use crate::formats::runs::MOST_BYTES;
 use crate::model::{
@@ -297,17 +298,8 @@ fn integrity(how: &str) -> String {
     .to_owned()
 }
 
-/// Reads a file that may be of any size: what other systems write fits, and the rest must not cost all memory.
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("it has more than {MOST_BYTES} bytes"),
-        ));
-    }
-    Ok(bytes)
+    bounded::read(fs::File::open(path)?, MOST_BYTES)
 }
 
 fn read(path: &Path, plan: &mut ImportPlan) -> Option<Vec<u8>> {

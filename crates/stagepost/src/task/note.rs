@@ -1,9 +1,10 @@
 //! Lines of progress. They are only ever added, and kept where no rollback reaches.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 
 use super::{Error, Task, view};
+use crate::bounded;
 use crate::formats::tasks::{GENERAL, Note, PROGRESS, lines_of, new_lines};
 use crate::model::{Event, Topic};
 use crate::project::{self, Project};
@@ -65,16 +66,13 @@ fn write(project: &Project, notes: Vec<Event>) -> Result<(), Error> {
 /// Takes in lines that someone else wrote into the file, so that no view loses them.
 pub(super) fn adopt(project: &Project) -> Result<(), Error> {
     let path = project.place().root.join(PROGRESS);
-    let mut bytes = Vec::new();
-    let read = File::open(&path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
-    if read.is_err() {
-        return Ok(());
-    }
-    if bytes.len() as u64 > MOST_BYTES {
-        let source =
-            io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {MOST_BYTES} bytes"));
-        return Err(project::Error::File { doing: "take in the lines of", path, source }.into());
-    }
+    let bytes = match File::open(&path).and_then(|file| bounded::read(file, MOST_BYTES)) {
+        Ok(bytes) => bytes,
+        Err(source) if source.kind() == io::ErrorKind::FileTooLarge => {
+            return Err(project::Error::File { doing: "take in the lines of", path, source }.into());
+        }
+        Err(_) => return Ok(()),
+    };
     let text = String::from_utf8_lossy(&bytes);
     let foreign = new_lines(&text, all_lines(project)?);
     if foreign.is_empty() {

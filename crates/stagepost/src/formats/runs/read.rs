@@ -1,10 +1,9 @@
 //! Reading what programs of this family left, whatever is missing in it.
 
-use std::io::Read as _;
-
 use serde_json::{Map, Value};
 
 use super::{Form, Status, verify};
+use crate::bounded;
 
 /// A file that is larger was not written by such a program; a compressed one may not grow beyond it.
 pub const MOST_BYTES: u64 = 64 << 20;
@@ -196,13 +195,7 @@ fn trust(shape: Shape, value: &Value, bytes: &[u8]) -> (String, Vec<String>) {
 
 /// Unpacks a compressed checkpoint, up to a bound.
 pub fn decompress(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut plain = Vec::new();
-    let mut reader = flate2::read::GzDecoder::new(bytes).take(MOST_BYTES + 1);
-    reader.read_to_end(&mut plain).map_err(|error| error.to_string())?;
-    if plain.len() as u64 > MOST_BYTES {
-        return Err(format!("it holds more than {MOST_BYTES} bytes"));
-    }
-    Ok(plain)
+    bounded::read(flate2::read::GzDecoder::new(bytes), MOST_BYTES).map_err(|error| error.to_string())
 }
 
 /// The record of a run that another program left.
