@@ -51,7 +51,7 @@ impl Stamp {
         let times = fold(self.modified as u64 ^ MIX[0], self.changed as u64 ^ MIX[1]);
         let file = fold(self.size ^ MIX[2], self.inode ^ MIX[3]);
         let mixed = fold(times ^ MIX[2], file ^ MIX[0]);
-        Fingerprint(mixed.max(Fingerprint::KNOWN.0 + 1))
+        Fingerprint(mixed.max(Fingerprint::NEVER.0 + 1))
     }
 }
 
@@ -63,8 +63,6 @@ pub(super) struct Fingerprint(pub(super) u64);
 impl Fingerprint {
     /// What no file has: whatever carries it is looked at anew.
     pub(super) const NEVER: Self = Self(0);
-    /// What a folder in a folder carries once there is a record of it; no file has it.
-    pub(super) const KNOWN: Self = Self(1);
 }
 
 /// Odd numbers without a pattern.
