@@ -13,6 +13,7 @@
 
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::stamp::Fingerprint;
@@ -23,6 +24,9 @@ const MAGIC: &[u8; 8] = b"stgstat\x03";
 const BASIS: usize = 8 + 206;
 /// Added bytes below this are not worth writing everything anew.
 const SLACK: usize = 1 << 18;
+
+/// A file longer than this is worth a second thread.
+const LONG: usize = 1 << 19;
 
 pub(super) type Id = [u8; 20];
 /// Stands for "no object", as an empty folder has none.
@@ -216,8 +220,27 @@ pub(super) struct Bytes(Vec<u8>);
 impl Bytes {
     /// Reads the state file; one that is not there or cannot be read is empty.
     pub(super) fn read(path: &Path) -> Self {
-        Self(fs::read(path).unwrap_or_default())
+        let read = || {
+            let file = fs::File::open(path)?;
+            read_in_halves(&file, file.metadata()?.len() as usize)
+        };
+        Self(read().unwrap_or_default())
     }
+}
+
+/// Reads a file, the halves of a long one at the same time: most of what it costs is the memory, page by page.
+fn read_in_halves(file: &fs::File, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let middle = if length > LONG { length / 2 } else { length };
+    let (first, second) = bytes.split_at_mut(middle);
+    std::thread::scope(|scope| {
+        let read = || file.read_exact_at(second, middle as u64);
+        let beside = (middle < length).then(|| scope.spawn(read));
+        file.read_exact_at(first, 0)?;
+        let failed = |_| io::Error::other("a thread died");
+        beside.map_or(Ok(()), |thread| thread.join().map_err(failed)?)
+    })?;
+    Ok(bytes)
 }
 
 /// The state of a work tree, looked into without copying.
@@ -509,6 +532,18 @@ mod tests {
         let state = State::parse(&bytes);
         assert_eq!(names(&state.find(b"d").unwrap()), [long]);
         assert_eq!(names(&state.root().unwrap()), ["a", "d"]);
+    }
+
+    #[test]
+    fn a_long_file_is_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        for length in [0, 1, LONG, LONG + 1, 3 * LONG + 1] {
+            let bytes: Vec<u8> = (0..length).map(|number| (number % 251) as u8).collect();
+            fs::write(&path, &bytes).unwrap();
+            assert!(Bytes::read(&path).0 == bytes, "{length} bytes");
+        }
+        assert!(Bytes::read(&folder.path().join("none")).0.is_empty());
     }
 
     #[test]
