@@ -252,7 +252,9 @@ impl<'w, 'a> Worker<'w, 'a> {
             match entry.kind {
                 Kind::Folder | Kind::TrackedFolder => {
                     let record = self.below(&entry);
-                    if !self.is_untouched(folder, entry.name, record) {
+                    // Another thread has nothing to do, and there is nothing yet to give it.
+                    let shared = own.len() < 2 && self.queue.is_hungry();
+                    if shared || !self.is_untouched(folder, entry.name, record) {
                         let path = join(&job.path, entry.name);
                         own.push(Job { path, record, tracked_only: entry.kind == Kind::TrackedFolder });
                     }
@@ -280,10 +282,6 @@ impl<'w, 'a> Worker<'w, 'a> {
     /// costs more than the longer names do. A no says nothing yet; the folder is then looked at by itself.
     fn is_untouched(&mut self, above: &OwnedFd, name: &[u8], record: Option<Record<'a>>) -> bool {
         let Some(record) = record.filter(|record| record.is_small()) else { return false };
-        // Another thread has nothing to do: what is left here is for both.
-        if self.queue.is_hungry() {
-            return false;
-        }
         let stamp_of =
             |path: &[u8]| look_at(above, path).ok().flatten().map(|stat| Stamp::of(&stat).fingerprint());
         if stamp_of(name) != Some(record.stamp) {
