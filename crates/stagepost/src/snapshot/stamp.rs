@@ -102,6 +102,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_stamp_of_the_moment_itself_or_later_is_not_remembered() {
+        let stamp = |modified, changed| Stamp { modified, changed, size: 9, inode: 7 };
+        for young in [stamp(100, 50), stamp(50, 100), stamp(101, 50), stamp(50, 101)] {
+            assert_eq!(young.if_older_than(100), Fingerprint::NEVER);
+        }
+        assert_eq!(stamp(99, 99).if_older_than(100), stamp(99, 99).fingerprint());
+    }
+
+    #[test]
     fn each_part_of_a_stamp_shows_in_its_fingerprint() {
         let stamp = Stamp {
             modified: 1_700_000_000_123_456_789,
