@@ -253,11 +253,12 @@ pub(super) struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    /// Looks for the last record, and at no other one yet: each is checked when a walk comes to it.
+    /// Looks for the last record and the root's, and at no other one yet: each is checked when a walk comes to it.
     pub(super) fn parse(bytes: &'a Bytes) -> Self {
         let bytes = bytes.0.as_slice();
         let basis = if bytes.starts_with(MAGIC) { read_last(bytes) } else { None };
-        Self { basis, bytes, more: &[] }
+        let state = Self { basis, bytes, more: &[] };
+        if state.root().is_some() { state } else { Self { basis: None, ..state } }
     }
 
     /// Returns the root as it was.

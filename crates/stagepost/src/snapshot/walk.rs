@@ -129,6 +129,10 @@ impl<'a> Walk<'a> {
                 .map(|thread| thread.join().unwrap_or_else(|_| Err(thread_died(self.root))));
             std::iter::once(own).chain(others).collect()
         });
+        // What a thread failed of may be what it was led to believe.
+        if self.misled.load(Ordering::Relaxed) {
+            return Err(Stopped::Misled);
+        }
         let mut all = Findings::default();
         for result in results {
             let found = result?;
@@ -136,7 +140,7 @@ impl<'a> Walk<'a> {
             all.skipped.extend(found.skipped);
             all.notes.extend(found.notes);
         }
-        if self.misled.load(Ordering::Relaxed) { Err(Stopped::Misled) } else { Ok(all) }
+        Ok(all)
     }
 
     fn is_ours(&self, path: &[u8]) -> bool {
