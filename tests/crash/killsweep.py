@@ -21,6 +21,7 @@ Faults (--mode)
   torn            a write of n bytes writes n/2, then SIGKILL; other calls: as kill
   errno:NAME      the call fails once with NAME (ENOSPC, EIO, EINTR, EMFILE, ...)
   errno:NAME+     that call and all later ones fail (a disk that stays full)
+  errno:A,B,C[+]  the k-th call fails with A, B or C in turn
   stop            the caller is held before the call while --while CMD runs, then goes on
 Planted bugs      --skip fsync:refs/,rename:views: every call of that name with that text in its path is not made but
                   seems to succeed, as if the program had forgotten it or the disk lied: the verify must notice
@@ -275,7 +276,7 @@ def one(a, k, seed=0):
         t = [a.exe, "-k", str(k), "-m", a.m, "-s", a.scope[0], "-r", pl.dir, "-l", log, "-T", str(a.timeout)]
         if a.net: t.append("-n")
         if a.skip: t += ["-x", a.skip]
-        if a.m == "e": t += ["-e", str(a.err)] + (["-p"] if a.persist else [])
+        if a.m == "e": t += ["-e", str(a.err[k % len(a.err)])] + (["-p"] if a.persist else [])
         if a.m == "s": t += ["-w", a.while_.replace("{dir}", pl.dir)]
         env = dict(os.environ, KS_DIR=pl.dir, KS_K=str(k))
         with open(ack, "wb") as so, open(os.path.join(pl.base, "err"), "wb") as se:
@@ -348,14 +349,14 @@ def main():
     p.add_argument("--show", type=int, default=10, help="failures printed")
     a = p.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
-    a.err, a.persist = 0, False
+    a.err, a.persist = [], False
     a.m = {"kill": "k", "torn": "t", "stop": "s"}.get(a.mode)
     if a.m is None:
         n = a.mode.partition(":")[2]
         a.persist, n = n.endswith("+"), n.rstrip("+")
-        if not a.mode.startswith("errno:") or not hasattr(errno, n):
-            p.error("--mode is kill, torn, stop or errno:NAME[+]")
-        a.m, a.err = "e", getattr(errno, n)
+        if not a.mode.startswith("errno:") or not all(hasattr(errno, one) for one in n.split(",")):
+            p.error("--mode is kill, torn, stop or errno:NAME[,NAME...][+]")
+        a.m, a.err = "e", [getattr(errno, one) for one in n.split(",")]
     if a.m == "s" and not a.while_: p.error("--mode stop needs --while")
     if a.power and a.m not in "kt": p.error("--power goes with kill or torn")
     if a.init:
@@ -382,10 +383,12 @@ def main():
             ks = []
             for part in a.only.split(","):
                 x, _, y = part.partition("-"); ks += range(int(x), int(y or x) + 1)
-        elif a.max and n > a.max:
-            ks = sorted({1 + (i * n) // a.max for i in range(a.max)} | {n})
         else:
             ks = list(range(1, n + 1))
+            if a.m == "t":                         # only writes can be torn; at other calls it is the same as kill
+                ks = [k for k in ks if k <= len(z["points"]) and "write" in z["points"][k - 1].split()[0]]
+            if a.max and len(ks) > a.max:
+                ks = sorted({ks[i * len(ks) // a.max] for i in range(a.max)} | {ks[-1]})
         with cf.ThreadPoolExecutor(a.jobs) as ex:
             for r in ex.map(lambda t: one(a, *t), [(k, s) for k in ks for s in range(a.shuffle)]): rows.append(r)
         k = n + 1                                  # until the command completes (it may make more calls than

@@ -24,6 +24,11 @@ impl<'a> Story<'a> {
         Self { store, script: Script::new() }
     }
 
+    /// Begins a story whose ids follow each other as those of one machine do.
+    pub fn in_order(store: &'a dyn Store) -> Self {
+        Self { store, script: Script::in_order() }
+    }
+
     /// Goes on with ids that another story does not use.
     pub fn after(store: &'a dyn Store, ids: u64) -> Self {
         Self { store, script: Script::after(ids) }

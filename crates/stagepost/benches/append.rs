@@ -43,7 +43,7 @@ fn one_writer(criterion: &mut Criterion) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made");
     let options = OpenOptions { create: true, ..OpenOptions::default() };
     let store = SqliteStore::open(&folder.path().join("store"), &options).expect("a store can be made");
-    let (story, floor) = (Story::new(&store), bare(&folder.path().join("floor.db")));
+    let (story, floor) = (Story::in_order(&store), bare(&folder.path().join("floor.db")));
     let run = story.run("a");
     let mut group = criterion.benchmark_group("one writer, 1 KB");
     group.bench_function("a bare commit", |bench| {
@@ -59,7 +59,7 @@ fn eight_writers(criterion: &mut Criterion) {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder can be made");
     let options = OpenOptions { create: true, ..OpenOptions::default() };
     let store = SqliteStore::open(&folder.path().join("store"), &options).expect("a store can be made");
-    let story = Story::new(&store);
+    let story = Story::in_order(&store);
     let runs: Vec<_> = (0..WRITERS).map(|writer| story.run(&format!("run-{writer}"))).collect();
     let path = folder.path().join("floor.db");
     drop(bare(&path));

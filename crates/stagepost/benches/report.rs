@@ -81,7 +81,7 @@ fn append() {
     const ROUNDS: usize = 3000;
     let (a, b) = (folder(), folder());
     let (store, bare) = (store(&a.path().join("store")), floor(&b.path().join("floor.db")));
-    let story = Story::new(&store);
+    let story = Story::in_order(&store);
     let run = story.run("a");
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
     for number in 0..ROUNDS {
@@ -106,7 +106,7 @@ fn writers() {
     for (threads, each) in [(8, 2000), (50, 100)] {
         let (a, b) = (folder(), folder());
         let store = store(&a.path().join("store"));
-        let story = Story::new(&store);
+        let story = Story::in_order(&store);
         let runs: Vec<RunId> = (0..threads).map(|n| story.run(&format!("run-{n}"))).collect();
         let path = b.path().join("floor.db");
         drop(floor(&path));
@@ -157,7 +157,7 @@ fn growing() {
         let (mut base, mut times): (Option<BlobRef>, Vec<Duration>) = (None, Vec::new());
         {
             let store = store(&path);
-            let story = Story::new(&store);
+            let story = Story::in_order(&store);
             let run = story.run("a");
             let states: Vec<_> = (1..=STEPS).map(|step| conversation(step, noise)).collect();
             for state in states {
@@ -217,7 +217,7 @@ fn written() {
     for (count, grown) in [(2_000, false), (500, true)] {
         let place = folder();
         let store = store(&place.path().join("store"));
-        let story = Story::new(&store);
+        let story = Story::in_order(&store);
         let run = story.run("a");
         let mut base = None;
         let before = write_bytes();
@@ -243,7 +243,7 @@ fn write_bytes() -> u64 {
 /// Makes a store of so many small checkpoints, many to a batch.
 fn filled(path: &Path, count: usize) {
     let store = store(path);
-    let story = Story::new(&store);
+    let story = Story::in_order(&store);
     let run = story.run("a");
     for start in (0..count).step_by(500) {
         let mut batch = stagepost::store::Batch::default();

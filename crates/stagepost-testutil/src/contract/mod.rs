@@ -27,6 +27,7 @@ macro_rules! contract_tests {
             events_form_lines keys_of_events_are_exact nothing_is_found_where_nothing_is
             pruned_ones_become_stubs pruning_says_what_it_does pruning_what_is_not_there_changes_nothing
             payloads_come_back the_same_payload_is_kept_once streams_come_back missing_payloads_are_named
+            many_payloads_come_back_in_order
             a_growing_list_comes_back_at_every_step collection_keeps_what_is_referred_to
             collection_keeps_shared_pieces_and_bases holders_keep_payloads a_failed_source_is_an_error
             a_payload_that_was_taken_back_is_not_there

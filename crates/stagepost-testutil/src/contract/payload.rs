@@ -101,6 +101,34 @@ pub fn missing_payloads_are_named(store: &dyn Store) {
     }
 }
 
+/// Several payloads come back in the order in which they are asked for, however they were written.
+pub fn many_payloads_come_back_in_order(store: &dyn Store) {
+    let story = Story::new(store);
+    let run = story.run("a");
+    let bytes = |n: usize| noise(if n % 50 == 7 { 9_000 } else { 300 + n }, n as u64);
+    let save = |n| story.save_state(&run, bytes(n), None);
+    let saved: Vec<_> = (0..300).map(save).collect();
+    let ask = |numbers: Vec<usize>| {
+        let blobs: Vec<_> = numbers.iter().map(|n| saved[*n].content.artifacts[0].blob).collect();
+        (store.load_all(&blobs), numbers)
+    };
+    let all = |numbers: Vec<usize>| {
+        let (loaded, numbers) = ask(numbers);
+        assert!(loaded.unwrap().into_iter().eq(numbers.into_iter().map(bytes)));
+    };
+    all((0..300).collect());
+    all((0..300).rev().collect());
+    all(vec![3, 3, 4, 4, 200, 5, 7, 8, 299]);
+    all(Vec::new());
+    // Numbers that were given up leave gaps.
+    let gone: Vec<_> = saved.iter().filter(|one| one.seq % 3 == 0).collect();
+    story.prune(&gone).unwrap();
+    store.collect().unwrap();
+    all((0..300).filter(|n| saved[*n].seq % 3 != 0).collect());
+    let (loaded, _) = ask((0..300).collect());
+    assert!(matches!(loaded, Err(Error::MissingBlob { .. })), "{loaded:?}");
+}
+
 /// A list that grows step by step comes back at every step, and is not stored again at every step.
 pub fn a_growing_list_comes_back_at_every_step(store: &dyn Store) {
     let story = Story::new(store);

@@ -18,6 +18,9 @@ thread_local! {
 
 /// Returns the bytes to store for a piece.
 pub(crate) fn encode(raw: &[u8]) -> Cow<'_, [u8]> {
+    if raw.len() < SMALL && !repeats_itself(raw) {
+        return Cow::Borrowed(raw);
+    }
     encode_if(raw, is_worth_it)
 }
 
@@ -39,6 +42,22 @@ fn encode_if(raw: &[u8], is_worth_it: impl Fn(usize, usize) -> bool) -> Cow<'_, 
 /// Unpacking a small piece costs as much as reading several raw ones, and a state is read more often than written.
 fn is_worth_it(packed: usize, raw: usize) -> bool {
     if raw < SMALL { packed * 4 < raw } else { packed + packed / 16 < raw }
+}
+
+/// Says whether a small piece may shrink to a quarter: then most groups of four bytes in it were there before. Looking takes
+/// a tenth of the time that packing takes.
+fn repeats_itself(raw: &[u8]) -> bool {
+    const BITS: usize = 8 * SMALL;
+    let mut seen = [0u64; BITS / 64];
+    let mut repeated = 0;
+    for group in raw.windows(4) {
+        let group = u32::from_le_bytes(group.try_into().expect("windows of four"));
+        let bit = group.wrapping_mul(0x9e37_79b1) as usize >> (32 - BITS.ilog2());
+        let (word, mask) = (bit / 64, 1 << (bit % 64));
+        repeated += usize::from(seen[word] & mask != 0);
+        seen[word] |= mask;
+    }
+    repeated * 2 > raw.len()
 }
 
 /// Appends the `size` bytes of a stored piece to `out`.
@@ -90,6 +109,24 @@ mod tests {
             assert_eq!(&out[6..], raw);
         }
         assert!(encode(&[7; 5000]).len() < 100);
+    }
+
+    #[test]
+    fn small_pieces_are_packed_where_that_leaves_a_quarter() {
+        let row = r#"{"path":"src/main.rs","status":"unchanged","mode":420},"#;
+        let rows = row.repeat(20).into_bytes();
+        assert!(encode(&rows).len() * 4 < rows.len());
+        for text in [20, 60, 200].map(|words| sentence(words).into_bytes()) {
+            let packed = compress(&text).unwrap();
+            assert!(!is_worth_it(packed.len(), text.len()), "{} of {}", packed.len(), text.len());
+            assert!(!repeats_itself(&text), "{}", text.len());
+        }
+    }
+
+    /// Words in no order, as they stand in a conversation.
+    fn sentence(words: u32) -> String {
+        let word = |n: u32| format!("{:x} ", n.wrapping_mul(2_654_435_761) >> 12);
+        (0..words).map(word).collect()
     }
 
     #[test]

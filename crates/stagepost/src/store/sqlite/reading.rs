@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::Error;
 use super::super::blob::{PieceList, WHOLE, decode};
@@ -59,19 +59,44 @@ impl SqliteStore {
     }
 }
 
-/// Reads payloads, each of which is looked for behind the one before it first.
+/// Reads payloads. Those that are kept whole, one behind the other, are read in one go.
 fn load_each(connection: &Connection, blobs: &[BlobRef]) -> Result<Vec<Vec<u8>>, Error> {
-    let mut next = None;
-    let mut load = |blob: &BlobRef| {
-        let there = next.filter(|_| is_whole(blob)).map(|next| hash_of_piece(connection, next));
-        let pieces = match (next, there.transpose()?.flatten()) {
-            (Some(next), Some(hash)) if hash == blob.hash => vec![next],
-            _ => pieces_of(connection, blob)?,
+    let mut loaded = Vec::with_capacity(blobs.len());
+    while let Some(blob) = blobs.get(loaded.len()) {
+        let pieces = pieces_of(connection, blob)?;
+        match pieces[..] {
+            [first] if is_whole(blob) => load_row_by_row(connection, first, blobs, &mut loaded)?,
+            _ => loaded.push(load_checked(connection, blob, &pieces)?),
+        }
+    }
+    Ok(loaded)
+}
+
+/// Reads the payload at a piece, and those behind it as long as they are what comes next.
+fn load_row_by_row(
+    connection: &Connection,
+    first: i64,
+    blobs: &[BlobRef],
+    loaded: &mut Vec<Vec<u8>>,
+) -> Result<(), Error> {
+    const SQL: &str = "SELECT number, size, data, hash FROM pieces WHERE number >= ?1 ORDER BY number";
+    let mut statement = connection.prepare_cached(SQL).map_err(db("read a payload"))?;
+    let mut rows = statement.query([first]).map_err(db("read a payload"))?;
+    for (blob, number) in blobs[loaded.len()..].iter().take_while(|blob| is_whole(blob)).zip(first..) {
+        let row = match rows.next().map_err(db("read a payload"))? {
+            Some(row) if number == first || is_piece(row, number, &blob.hash) => row,
+            None if number == first => return Err(gone(first)),
+            _ => return Ok(()),
         };
-        next = pieces.last().map(|last| last + 1);
-        load_checked(connection, blob, &pieces)
-    };
-    blobs.iter().map(&mut load).collect()
+        let mut bytes = Vec::with_capacity(usize::try_from(blob.size).unwrap_or_default().min(WHOLE));
+        read_row(row, number, &mut bytes)?;
+        loaded.push(checked(bytes, blob)?);
+    }
+    Ok(())
+}
+
+fn is_piece(row: &Row<'_>, number: i64, hash: &Hash) -> bool {
+    row.get(0) == Ok(number) && row.get_ref(3).is_ok_and(|found| found.as_bytes() == Ok(hash.as_bytes()))
 }
 
 /// Reads a payload whose pieces are known, and checks it.
@@ -80,7 +105,11 @@ fn load_checked(connection: &Connection, blob: &BlobRef, pieces: &[i64]) -> Resu
     // The size comes from a record that may be damaged: it must not make us ask for all memory at once.
     let mut bytes = Vec::with_capacity(size.min(64 << 20));
     read_pieces(connection, pieces, &mut bytes)?;
-    if bytes.len() != size || Hash::of(&bytes) != blob.hash {
+    checked(bytes, blob)
+}
+
+fn checked(bytes: Vec<u8>, blob: &BlobRef) -> Result<Vec<u8>, Error> {
+    if bytes.len() as u64 != blob.size || Hash::of(&bytes) != blob.hash {
         return Err(unlike(blob));
     }
     Ok(bytes)
@@ -118,15 +147,9 @@ fn find_blob(connection: &Connection, hash: &Hash) -> Result<Option<Stored>, Err
 }
 
 pub(super) fn hash_of_blob(connection: &Connection, number: i64) -> Result<Option<Hash>, Error> {
-    hash_at(connection, "SELECT hash FROM blobs WHERE number = ?1", number)
-}
+    const SQL: &str = "SELECT hash FROM blobs WHERE number = ?1";
+    let mut statement = connection.prepare_cached(SQL).map_err(db("look up a payload"))?;
 
-fn hash_of_piece(connection: &Connection, number: i64) -> Result<Option<Hash>, Error> {
-    hash_at(connection, "SELECT hash FROM pieces WHERE number = ?1", number)
-}
-
-fn hash_at(connection: &Connection, sql: &str, number: i64) -> Result<Option<Hash>, Error> {
-    let mut statement = connection.prepare_cached(sql).map_err(db("look up a payload"))?;
     let hash: Option<[u8; 32]> =
         statement.query_row([number], |row| row.get(0)).optional().map_err(db("look up a payload"))?;
     Ok(hash.map(Hash::from_bytes))
@@ -184,21 +207,28 @@ pub(super) fn read_pieces(connection: &Connection, pieces: &[i64], out: &mut Vec
         let mut rows =
             statement.query(params![first, first + count as i64 - 1]).map_err(db("read a payload"))?;
         for expected in &rest[..count] {
-            let gone =
-                || Error::Damaged { what: format!("piece number {expected} is gone or cannot be unpacked") };
-            let row = rows.next().map_err(db("read a payload"))?.ok_or_else(gone)?;
-            let (number, size): (i64, i64) =
-                (row.get(0).map_err(db("read"))?, row.get(1).map_err(db("read"))?);
-            let data = row.get_ref(2).map_err(db("read"))?.as_blob().map_err(|_| gone())?;
-            let size = usize::try_from(size).ok().filter(|size| *size <= LONGEST_PIECE).ok_or_else(gone)?;
-            if number != *expected {
-                return Err(gone());
-            }
-            decode(data, size, out).map_err(|_| gone())?;
+            let row = rows.next().map_err(db("read a payload"))?;
+            read_row(row.ok_or_else(|| gone(*expected))?, *expected, out)?;
         }
         rest = &rest[count..];
     }
     Ok(())
+}
+
+/// Appends the piece in a row of number, size and data to `out`.
+fn read_row(row: &Row<'_>, expected: i64, out: &mut Vec<u8>) -> Result<(), Error> {
+    let gone = || gone(expected);
+    let (number, size): (i64, i64) = (row.get(0).map_err(db("read"))?, row.get(1).map_err(db("read"))?);
+    let data = row.get_ref(2).map_err(db("read"))?.as_blob().map_err(|_| gone())?;
+    let size = usize::try_from(size).ok().filter(|size| *size <= LONGEST_PIECE).ok_or_else(gone)?;
+    if number != expected {
+        return Err(gone());
+    }
+    decode(data, size, out).map_err(|_| gone())
+}
+
+fn gone(piece: i64) -> Error {
+    Error::Damaged { what: format!("piece number {piece} is gone or cannot be unpacked") }
 }
 
 /// A damaged size must not make us ask for all the memory there is.
