@@ -119,7 +119,6 @@ impl Snapshots {
         let before = before(&state, belief, repository);
         let same = same_as(&state, &basis, &grown, before.as_ref());
         let extent = if belief == Belief::Nothing { Extent::default() } else { state.extent() };
-        drop(state);
         let bytes = if belief == Belief::Nothing { Bytes::default() } else { bytes };
         Ok(Some(Quick { found, basis, same, before, journal: grown.journal, bytes, extent }))
     }
