@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -66,4 +67,97 @@ pub(crate) enum Command {
     Completions(commands::completions::CompletionsArgs),
     Schema(commands::schema::SchemaArgs),
     Demo(commands::demo::DemoArgs),
+}
+
+/// The part of the whole that is typed most often, by programs too: naming every argument of every command takes a
+/// good part of what a small `save` takes.
+#[derive(Debug, Parser)]
+#[command(name = "stagepost", disable_help_subcommand = true)]
+struct Frequent {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: FrequentCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FrequentCommand {
+    Status(commands::status::StatusArgs),
+    Save(commands::save::SaveArgs),
+    Log(commands::log::LogArgs),
+    Show(commands::show::ShowArgs),
+    Diff(commands::diff::DiffArgs),
+    Restore(commands::restore::RestoreArgs),
+    Undo(commands::restore::UndoArgs),
+    Redo(commands::restore::RedoArgs),
+}
+
+impl From<Frequent> for Cli {
+    fn from(frequent: Frequent) -> Self {
+        let command = match frequent.command {
+            FrequentCommand::Status(args) => Command::Status(args),
+            FrequentCommand::Save(args) => Command::Save(args),
+            FrequentCommand::Log(args) => Command::Log(args),
+            FrequentCommand::Show(args) => Command::Show(args),
+            FrequentCommand::Diff(args) => Command::Diff(args),
+            FrequentCommand::Restore(args) => Command::Restore(args),
+            FrequentCommand::Undo(args) => Command::Undo(args),
+            FrequentCommand::Redo(args) => Command::Redo(args),
+        };
+        Self { global: frequent.global, command: Some(command) }
+    }
+}
+
+impl Cli {
+    /// Understands what was typed. Help, the version and what is wrong are for the whole to say.
+    pub(crate) fn understand(typed: &[OsString]) -> Result<Self, clap::Error> {
+        Frequent::try_parse_from(typed).map(Self::from).or_else(|_| Self::try_parse_from(typed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_typed_often_means_what_it_means_in_the_whole() {
+        let lines = [
+            "status",
+            "--json save -m text --label good --no-files",
+            "save --quiet -m x -C folder",
+            "log",
+            "show @",
+            "diff @- @",
+            "restore @ --dry-run",
+            "undo",
+            "redo --json",
+        ];
+        for line in lines {
+            let typed: Vec<OsString> =
+                std::iter::once("stagepost").chain(line.split(' ')).map(OsString::from).collect();
+            let frequent = Frequent::try_parse_from(&typed).map(Cli::from).unwrap();
+            assert_eq!(
+                format!("{frequent:?}"),
+                format!("{:?}", Cli::try_parse_from(&typed).unwrap()),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_rest_is_understood_and_refused_by_the_whole() {
+        for line in [
+            "stagepost",
+            "stagepost gc --dry-run",
+            "stagepost --help",
+            "stagepost save --wrong",
+            "stagepost sav",
+        ] {
+            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            let [found, whole] = [Cli::understand(&typed), Cli::try_parse_from(&typed)].map(|result| {
+                result.map(|cli| format!("{cli:?}")).map_err(|error| error.render().to_string())
+            });
+            assert_eq!(found, whole, "{line}");
+        }
+    }
 }

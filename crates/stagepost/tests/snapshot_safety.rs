@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod snapshot_believed;
 mod snapshot_support;
 
 use std::collections::BTreeMap;

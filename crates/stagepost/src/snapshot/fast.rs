@@ -87,14 +87,14 @@ impl Snapshots {
             moment: self.moment()?,
             nested_head: &|folder| nested_head(&self.rules_git, folder),
             untracked: AtomicUsize::new(0),
-            rules_changed: AtomicBool::new(false),
+            misled: AtomicBool::new(false),
         };
         let findings = match walk.run() {
-            Err(Stopped::RulesChanged) => {
+            Err(Stopped::Misled) => {
                 walk.belief = Belief::Nothing;
                 index.get();
                 walk.untracked = AtomicUsize::new(0);
-                walk.rules_changed = AtomicBool::new(false);
+                walk.misled = AtomicBool::new(false);
                 walk.run()
             }
             other => other,
@@ -102,7 +102,7 @@ impl Snapshots {
         let mut findings = match findings {
             Ok(findings) => findings,
             Err(Stopped::Failed(error)) => return Err(error),
-            Err(Stopped::RulesChanged) => return Ok(None),
+            Err(Stopped::Misled) => return Ok(None),
         };
         let belief = walk.belief;
         let empty = State::default();
@@ -119,7 +119,6 @@ impl Snapshots {
         let before = before(&state, belief, repository);
         let same = same_as(&state, &basis, &grown, before.as_ref());
         let extent = if belief == Belief::Nothing { Extent::default() } else { state.extent() };
-        drop(state);
         let bytes = if belief == Belief::Nothing { Bytes::default() } else { bytes };
         Ok(Some(Quick { found, basis, same, before, journal: grown.journal, bytes, extent }))
     }
@@ -235,7 +234,7 @@ impl Snapshots {
 fn before(state: &State<'_>, belief: Belief, repository: &RepositoryState) -> Option<(ObjectId, FileCounts)> {
     let old = state.basis.as_ref().filter(|_| belief != Belief::Nothing)?;
     let head = repository.head.as_ref().map_or_else(|| NO_ID.to_vec(), ObjectId::to_bytes);
-    let root = state.folder(&[], None).filter(|root| old.head[..] == head[..] && root.tree != NO_ID)?;
+    let root = state.root().filter(|root| old.head[..] == head[..] && root.tree != NO_ID)?;
     let [added, modified, deleted] = old.counts;
     Some((name(root.tree), FileCounts { total: root.below, added, modified, deleted }))
 }

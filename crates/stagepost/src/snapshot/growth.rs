@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::index::tree_mode;
 use super::sink::Sink;
 use super::stamp::Fingerprint;
-use super::state::{Entry, Id, Journal, Kind, NO_ID, State, join};
+use super::state::{Entry, Id, Journal, Kind, NO_ID, Place, Record, State, join};
 use super::tree;
 use super::walk::{Findings, Outcome};
 
@@ -18,28 +18,33 @@ pub(super) struct Grown {
 
 /// What a folder has become for the one above it.
 enum Now {
-    Tree { id: Id, below: u64 },
+    /// A tree, and where its new record is if it has one.
+    Tree {
+        id: Id,
+        below: u64,
+        place: Option<Place>,
+    },
     Gone,
     Nested(Option<Id>),
 }
 
 /// Builds the trees of all folders that differ, and of those above them.
-pub(super) fn grow(findings: &mut Findings, state: &State<'_>, sink: &Sink) -> Grown {
+pub(super) fn grow(findings: &mut Findings<'_>, state: &State<'_>, sink: &Sink) -> Grown {
     let mut now: HashMap<Vec<u8>, Now> = HashMap::new();
-    let mut journal = Journal::default();
+    let mut journal = state.extent().journal();
     for path in deepest_first(findings) {
         let outcome = match findings.folders.remove(&path) {
             Some(Outcome::Gone) => Now::Gone,
             Some(Outcome::Repository(head)) => Now::Nested(head),
-            Some(Outcome::Listed { stamp, entries }) => {
-                rebuild(&path, Some((stamp, entries)), &now, state, sink, &mut journal)
+            Some(Outcome::Listed { stamp, entries, record }) => {
+                rebuild(&path, Some((stamp, entries)), record, &now, state, sink, &mut journal)
             }
-            None => rebuild(&path, None, &now, state, sink, &mut journal),
+            None => rebuild(&path, None, state.find(&path), &now, state, sink, &mut journal),
         };
         now.insert(path, outcome);
     }
-    let (tree, total) = match (now.get(&[][..]), state.folder(&[], None)) {
-        (Some(Now::Tree { id, below }), _) => (*id, *below),
+    let (tree, total) = match (now.get(&[][..]), state.root()) {
+        (Some(Now::Tree { id, below, .. }), _) => (*id, *below),
         (None, Some(record)) => (record.tree, record.below),
         _ => (NO_ID, 0),
     };
@@ -48,7 +53,7 @@ pub(super) fn grow(findings: &mut Findings, state: &State<'_>, sink: &Sink) -> G
 }
 
 /// Lists the folders that were found to differ and all above them, those below before those above.
-fn deepest_first(findings: &Findings) -> Vec<Vec<u8>> {
+fn deepest_first(findings: &Findings<'_>) -> Vec<Vec<u8>> {
     let mut paths = BTreeSet::new();
     for path in findings.folders.keys() {
         let mut path = path.as_slice();
@@ -67,12 +72,12 @@ fn deepest_first(findings: &Findings) -> Vec<Vec<u8>> {
 fn rebuild(
     path: &[u8],
     listed: Option<(Fingerprint, Vec<Entry>)>,
+    record: Option<Record<'_>>,
     now: &HashMap<Vec<u8>, Now>,
     state: &State<'_>,
     sink: &Sink,
     journal: &mut Journal,
 ) -> Now {
-    let record = state.folder(path, None);
     let mut same = listed.is_none();
     let (stamp, mut entries) = match (listed, record) {
         (Some(listed), _) => listed,
@@ -84,10 +89,9 @@ fn rebuild(
         if matches!(entry.kind, Kind::Folder | Kind::TrackedFolder) {
             let child = join(path, &entry.name);
             return match now.get(&child) {
-                Some(Now::Tree { id, below: files }) => {
-                    same &= entry.id == *id;
-                    // From now on a record of it exists.
-                    entry.stamp = Fingerprint::KNOWN;
+                Some(Now::Tree { id, below: files, place }) => {
+                    same &= entry.id == *id && place.is_none();
+                    entry.stamp = place.map_or(entry.stamp, Fingerprint);
                     entry.id = *id;
                     below += files;
                     true
@@ -107,7 +111,7 @@ fn rebuild(
                     true
                 }
                 None => {
-                    below += state.folder(&child, Some(entry.id)).map_or(0, |record| record.below);
+                    below += state.below(&entry.borrow()).map_or(0, |record| record.below);
                     true
                 }
             };
@@ -116,11 +120,11 @@ fn rebuild(
         true
     });
     if let (true, Some(record)) = (same, record) {
-        return Now::Tree { id: record.tree, below: record.below };
+        return Now::Tree { id: record.tree, below: record.below, place: None };
     }
     let id = tree_of(&entries, record.map(|record| record.tree), sink);
-    journal.add(path, stamp, id, below, entries);
-    Now::Tree { id, below }
+    let place = journal.add(stamp, id, below, &entries);
+    Now::Tree { id, below, place: Some(place) }
 }
 
 /// Returns the tree of a folder's entries; one that was there before is not stored again.

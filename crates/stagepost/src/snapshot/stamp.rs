@@ -51,7 +51,7 @@ impl Stamp {
         let times = fold(self.modified as u64 ^ MIX[0], self.changed as u64 ^ MIX[1]);
         let file = fold(self.size ^ MIX[2], self.inode ^ MIX[3]);
         let mixed = fold(times ^ MIX[2], file ^ MIX[0]);
-        Fingerprint(mixed.max(Fingerprint::KNOWN.0 + 1))
+        Fingerprint(mixed.max(Fingerprint::NEVER.0 + 1))
     }
 }
 
@@ -63,8 +63,6 @@ pub(super) struct Fingerprint(pub(super) u64);
 impl Fingerprint {
     /// What no file has: whatever carries it is looked at anew.
     pub(super) const NEVER: Self = Self(0);
-    /// What a folder in a folder carries once there is a record of it; no file has it.
-    pub(super) const KNOWN: Self = Self(1);
 }
 
 /// Odd numbers without a pattern.
@@ -102,6 +100,15 @@ pub(super) fn look_at(folder: impl AsFd, name: &[u8]) -> rustix::io::Result<Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stamp_of_the_moment_itself_or_later_is_not_remembered() {
+        let stamp = |modified, changed| Stamp { modified, changed, size: 9, inode: 7 };
+        for young in [stamp(100, 50), stamp(50, 100), stamp(101, 50), stamp(50, 101)] {
+            assert_eq!(young.if_older_than(100), Fingerprint::NEVER);
+        }
+        assert_eq!(stamp(99, 99).if_older_than(100), stamp(99, 99).fingerprint());
+    }
 
     #[test]
     fn each_part_of_a_stamp_shows_in_its_fingerprint() {

@@ -1,23 +1,32 @@
 //! The private state of one work tree: what every folder and file looked like when it was last captured.
 //!
 //! A cache, never the truth: if it is damaged, newer than this program, or names objects that are gone, the next
-//! capture looks at everything anew. The file is a journal of records, the later of two with one path counting, so
-//! that a capture appends only the folders that changed; it is written anew once a fifth of it is out of date.
+//! capture looks at everything anew.
+//!
+//! A record is a folder with its entries, and names the places of the records of the folders in it, so that a walk
+//! starts at the root's and finds every other one without a table of them. Records are only ever appended: a folder
+//! that changed gets a new one, and so does every folder above it. The last record says where the root's is and what
+//! all of it is valid for. The file is written anew once it has grown by a quarter.
 //!
 //! Layout, little-endian: 8 bytes of magic with the version; then records of `u32` length, `u32` CRC-32 and payload.
 //! A payload starts with its kind: 0 for the one that says what the state is valid for, 1 for a folder.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::stamp::Fingerprint;
 use crate::private;
 
-const MAGIC: &[u8; 8] = b"stgstat\x02";
-/// Out-of-date bytes below this are not worth writing everything anew.
+const MAGIC: &[u8; 8] = b"stgstat\x03";
+/// The length of the last record, header and payload.
+const BASIS: usize = 8 + 206;
+/// Added bytes below this are not worth writing everything anew.
 const SLACK: usize = 1 << 18;
+
+/// A file longer than this is worth a second thread.
+const LONG: usize = 1 << 19;
 
 pub(super) type Id = [u8; 20];
 /// Stands for "no object", as an empty folder has none.
@@ -78,11 +87,23 @@ impl Kind {
 pub(super) struct Entry<N = Vec<u8>> {
     pub(super) kind: Kind,
     pub(super) name: N,
+    /// Of a folder that has a record: where it is, for what a folder looks like stands there.
     pub(super) stamp: Fingerprint,
     pub(super) id: Id,
 }
 
+impl<N> Entry<N> {
+    /// Returns where the record of a folder is; 0 if there is none, and for all that is no folder.
+    pub(super) fn place(&self) -> Place {
+        if matches!(self.kind, Kind::Folder | Kind::TrackedFolder) { self.stamp.0 } else { 0 }
+    }
+}
+
 impl Entry {
+    pub(super) fn borrow(&self) -> Entry<&[u8]> {
+        Entry { kind: self.kind, name: &self.name, stamp: self.stamp, id: self.id }
+    }
+
     /// An entry that is in no tree and is looked at each time.
     pub(super) fn left_out(kind: Kind, name: &[u8]) -> Self {
         Self { kind, name: name.to_vec(), stamp: Fingerprint::NEVER, id: NO_ID }
@@ -115,7 +136,14 @@ pub(super) struct Basis {
     pub(super) head: Id,
     /// How it differed from HEAD: added, modified, deleted.
     pub(super) counts: [u64; 3],
+    /// Where the record of the root is.
+    pub(super) root: Place,
+    /// How long the file was when it was last written anew.
+    pub(super) anew: u64,
 }
+
+/// Where a record starts in the file; 0 stands for no record.
+pub(super) type Place = u64;
 
 /// A folder as it was last captured, still as bytes.
 #[derive(Debug, Clone, Copy)]
@@ -192,105 +220,119 @@ pub(super) struct Bytes(Vec<u8>);
 impl Bytes {
     /// Reads the state file; one that is not there or cannot be read is empty.
     pub(super) fn read(path: &Path) -> Self {
-        Self(fs::read(path).unwrap_or_default())
+        let read = || {
+            let file = fs::File::open(path)?;
+            read_in_halves(&file, file.metadata()?.len() as usize)
+        };
+        Self(read().unwrap_or_default())
     }
 }
 
+/// Reads a file, the halves of a long one at the same time: most of what it costs is the memory, page by page.
+fn read_in_halves(file: &fs::File, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    let middle = if length > LONG { length / 2 } else { length };
+    let (first, second) = bytes.split_at_mut(middle);
+    std::thread::scope(|scope| {
+        let read = || file.read_exact_at(second, middle as u64);
+        let beside = (middle < length).then(|| scope.spawn(read));
+        file.read_exact_at(first, 0)?;
+        let failed = |_| io::Error::other("a thread died");
+        beside.map_or(Ok(()), |thread| thread.join().map_err(failed)?)
+    })?;
+    Ok(bytes)
+}
+
 /// The state of a work tree, looked into without copying.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct State<'a> {
     pub(super) basis: Option<Basis>,
-    folders: HashMap<&'a [u8], (Record<'a>, usize), BuildPathHasher>,
-    /// How many bytes of the file are sound, and how many of them are still valid.
-    sound: usize,
-    live: usize,
+    bytes: &'a [u8],
+    /// What comes after them in the file, but is not written yet.
+    more: &'a [u8],
+}
+
+impl<'a> State<'a> {
+    /// Looks for the last record and the root's, and at no other one yet: each is checked when a walk comes to it.
+    pub(super) fn parse(bytes: &'a Bytes) -> Self {
+        let bytes = bytes.0.as_slice();
+        let basis = if bytes.starts_with(MAGIC) { read_last(bytes) } else { None };
+        let state = Self { basis, bytes, more: &[] };
+        if state.root().is_some() { state } else { Self { basis: None, ..state } }
+    }
+
+    /// Returns the root as it was.
+    pub(super) fn root(&self) -> Option<Record<'a>> {
+        self.at(self.basis.as_ref()?.root)
+    }
+
+    /// Returns a folder as it was, if its record is sound and the one that the folder above it names.
+    pub(super) fn below(&self, entry: &Entry<&[u8]>) -> Option<Record<'a>> {
+        self.at(entry.place()).filter(|record| record.tree == entry.id)
+    }
+
+    /// Returns the folder at a path as it was.
+    pub(super) fn find(&self, path: &[u8]) -> Option<Record<'a>> {
+        let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+        names.try_fold(self.root()?, |record, name| {
+            self.below(&record.entries().find(|entry| entry.name == name && entry.place() != 0)?)
+        })
+    }
+
+    fn at(&self, place: Place) -> Option<Record<'a>> {
+        let place = usize::try_from(place).ok().filter(|place| *place != 0)?;
+        let bytes = match place.checked_sub(self.bytes.len()) {
+            Some(beyond) => self.more.get(beyond..)?,
+            None => &self.bytes[place..],
+        };
+        let mut reader = Reader(split_record(bytes)?.0);
+        if reader.byte()? != 1 {
+            return None;
+        }
+        let (stamp, tree, below) = (reader.stamp()?, reader.array()?, reader.number()?);
+        Some(Record { stamp, tree, below, entries: reader.0 })
+    }
+
+    /// Returns what must be known to write the next records.
+    pub(super) fn extent(&self) -> Extent {
+        Extent { basis: self.basis.clone(), end: self.bytes.len() }
+    }
+
+    /// Copies what the root still leads to, each folder after those in it; returns where the copy of `record` is.
+    fn copy(&self, record: &Record<'a>, copy: &mut Journal) -> Place {
+        let mut entries: Vec<_> = record.entries().map(|entry| entry.to_owned()).collect();
+        for (entry, old) in entries.iter_mut().zip(record.entries()).filter(|(_, old)| old.place() != 0) {
+            let place = self.below(&old).map_or(0, |below| self.copy(&below, copy));
+            entry.stamp = Fingerprint(place);
+        }
+        copy.add(record.stamp, record.tree, record.below, &entries)
+    }
+}
+
+/// Reads the last record of a file.
+fn read_last(bytes: &[u8]) -> Option<Basis> {
+    let (payload, []) = split_record(bytes.get(bytes.len().checked_sub(BASIS)?..)?)? else { return None };
+    let mut reader = Reader(payload);
+    if reader.byte()? != 0 {
+        return None;
+    }
+    let basis = read_basis(&mut reader)?;
+    reader.0.is_empty().then_some(basis)
 }
 
 /// What must be known of a state file to write the next records: it outlives the look into the file's bytes.
 #[derive(Debug, Default)]
 pub(super) struct Extent {
     basis: Option<Basis>,
-    sound: usize,
-    live: usize,
-}
-
-type BuildPathHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
-
-impl<'a> State<'a> {
-    /// Reads as many sound records as there are; a damaged one ends the journal.
-    pub(super) fn parse(bytes: &'a Bytes) -> Self {
-        let mut state = Self::default();
-        let Some(mut rest) = bytes.0.strip_prefix(MAGIC) else { return state };
-        state.folders.reserve(bytes.0.len() / 1024);
-        while let Some((payload, tail)) = split_record(rest) {
-            if state.add(payload).is_none() {
-                break;
-            }
-            rest = tail;
-        }
-        state.sound = bytes.0.len() - rest.len();
-        // What follows a damaged record is lost; its folders may be older than the basis says.
-        if !rest.is_empty() {
-            state.basis = None;
-        }
-        state
-    }
-
-    fn add(&mut self, payload: &'a [u8]) -> Option<()> {
-        let mut reader = Reader(payload);
-        match reader.byte()? {
-            0 => self.basis = Some(read_basis(&mut reader)?),
-            1 => {
-                let length = usize::from(u16::from_le_bytes(reader.array()?));
-                let path = reader.take(length)?;
-                let (stamp, tree, below) = (reader.stamp()?, reader.array()?, reader.number()?);
-                let record = Record { stamp, tree, below, entries: reader.0 };
-                self.live += payload.len() + 8;
-                if let Some((_, old)) = self.folders.insert(path, (record, payload.len() + 8)) {
-                    self.live -= old;
-                }
-            }
-            _ => return None,
-        }
-        Some(())
-    }
-
-    /// Returns a folder as it was, if it is the one whose tree its parent names.
-    pub(super) fn folder(&self, path: &[u8], tree: Option<Id>) -> Option<Record<'a>> {
-        let (record, _) = self.folders.get(path)?;
-        (tree.is_none_or(|tree| tree == record.tree)).then_some(*record)
-    }
-
-    /// Returns what must be known to write the next records.
-    pub(super) fn extent(&self) -> Extent {
-        Extent { basis: self.basis.clone(), sound: self.sound, live: self.live }
-    }
-
-    /// Copies what is still valid and not among the changed, from `path` down.
-    fn copy_live(&self, path: &[u8], tree: Option<Id>, changed: &Journal, journal: &mut Journal) {
-        let known = changed.folders.get(path);
-        let record = match known {
-            Some(_) => None,
-            None => self.folder(path, tree),
-        };
-        if let Some(record) = record {
-            let entries = record.entries().map(|entry| entry.to_owned()).collect::<Vec<_>>();
-            journal.folder(path, record.stamp, record.tree, record.below, &entries);
-            self.copy_below(path, &entries, changed, journal);
-        }
-        if let Some(entries) = known {
-            self.copy_below(path, entries, changed, journal);
-        }
-    }
-
-    fn copy_below(&self, path: &[u8], entries: &[Entry], changed: &Journal, journal: &mut Journal) {
-        for entry in entries.iter().filter(|entry| matches!(entry.kind, Kind::Folder | Kind::TrackedFolder)) {
-            self.copy_live(&join(path, &entry.name), Some(entry.id), changed, journal);
-        }
-    }
+    end: usize,
 }
 
 impl Extent {
+    /// Returns where the next records go.
+    pub(super) fn journal(&self) -> Journal {
+        Journal { start: self.end.max(MAGIC.len()), bytes: vec![], root: 0 }
+    }
+
     /// Writes the changed folders and the new basis: appended where that is enough, else everything anew, with what
     /// still counts of `bytes`. Nothing is synced, for what is lost is only looked at again.
     pub(super) fn store(
@@ -300,36 +342,42 @@ impl Extent {
         basis: &Basis,
         changed: &Journal,
     ) -> io::Result<()> {
-        if self.basis.is_some() && !self.is_wasteful(changed.bytes.len()) {
-            return self.append(path, basis, changed);
+        let root = if changed.root == 0 { basis.root } else { changed.root };
+        let basis = Basis { root, ..basis.clone() };
+        let Some(old) = &self.basis else { return write_anew(path, basis, changed) };
+        if self.end + changed.bytes.len() <= (old.anew + old.anew / 4) as usize + SLACK {
+            return self.append(path, &basis, changed);
         }
-        let mut journal = Journal::default();
-        journal.bytes.extend_from_slice(MAGIC);
-        // Folders that no parent names any more stay out: what they name may be gone one day.
-        State::parse(bytes).copy_live(&[], None, changed, &mut journal);
-        journal.bytes.extend_from_slice(&changed.bytes);
-        journal.basis(basis);
-        let beside = path.with_extension("new");
-        private::write(&beside, &journal.bytes)?;
-        fs::rename(&beside, path)
-    }
-
-    /// Says whether more of the file is out of date than is worth keeping.
-    fn is_wasteful(&self, more: usize) -> bool {
-        self.sound + more > self.live + self.live / 4 + SLACK
+        let state = State { basis: Some(basis.clone()), bytes: &bytes.0, more: &changed.bytes };
+        let record = state.root().ok_or(io::ErrorKind::InvalidData)?;
+        let mut copy = Self::default().journal();
+        let root = state.copy(&record, &mut copy);
+        write_anew(path, Basis { root, ..basis }, &copy)
     }
 
     fn append(&self, path: &Path, basis: &Basis, changed: &Journal) -> io::Result<()> {
-        let mut journal = Journal { bytes: changed.bytes.clone(), ..Journal::default() };
-        if self.basis.as_ref() != Some(basis) {
-            journal.basis(basis);
-        }
-        if journal.bytes.is_empty() {
+        if changed.bytes.is_empty() && self.basis.as_ref() == Some(basis) {
             return Ok(());
         }
         let mut file = fs::OpenOptions::new().append(true).open(path)?;
-        file.write_all(&journal.bytes)
+        // Places count from the file's beginning.
+        if file.metadata()?.len() != self.end as u64 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut bytes = changed.bytes.clone();
+        push_basis(&mut bytes, basis);
+        file.write_all(&bytes)
     }
+}
+
+/// Writes a file of nothing but these records.
+fn write_anew(path: &Path, basis: Basis, journal: &Journal) -> io::Result<()> {
+    let mut bytes = [MAGIC, journal.bytes.as_slice()].concat();
+    let anew = (bytes.len() + BASIS) as u64;
+    push_basis(&mut bytes, &Basis { anew, ..basis });
+    let beside = path.with_extension("new");
+    private::write(&beside, &bytes)?;
+    fs::rename(&beside, path)
 }
 
 /// Joins a folder's path and a name in it.
@@ -356,28 +404,27 @@ fn read_basis(reader: &mut Reader<'_>) -> Option<Basis> {
         commit: reader.array()?,
         head: reader.array()?,
         counts: [reader.number()?, reader.number()?, reader.number()?],
+        root: reader.number()?,
+        anew: reader.number()?,
     })
 }
 
 /// Records to be written.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Journal {
+    /// Where they go in the file.
+    start: usize,
     bytes: Vec<u8>,
-    folders: HashMap<Vec<u8>, Vec<Entry>>,
+    /// The place of the last one, which is the root's once all are there.
+    root: Place,
 }
 
 impl Journal {
-    /// Adds a folder, and remembers its entries for writing everything anew.
-    pub(super) fn add(&mut self, path: &[u8], stamp: Fingerprint, tree: Id, below: u64, entries: Vec<Entry>) {
-        self.folder(path, stamp, tree, below, &entries);
-        self.folders.insert(path.to_vec(), entries);
-    }
-
-    fn folder(&mut self, path: &[u8], stamp: Fingerprint, tree: Id, below: u64, entries: &[Entry]) {
-        self.record(|bytes| {
+    /// Adds a folder, after those in it, and returns its place.
+    pub(super) fn add(&mut self, stamp: Fingerprint, tree: Id, below: u64, entries: &[Entry]) -> Place {
+        self.root = (self.start + self.bytes.len()) as Place;
+        push_record(&mut self.bytes, |bytes| {
             bytes.push(1);
-            bytes.extend_from_slice(&(path.len() as u16).to_le_bytes());
-            bytes.extend_from_slice(path);
             bytes.extend_from_slice(&stamp.0.to_le_bytes());
             bytes.extend_from_slice(&tree);
             bytes.extend_from_slice(&below.to_le_bytes());
@@ -389,32 +436,35 @@ impl Journal {
                 bytes.extend_from_slice(&entry.name);
             }
         });
+        self.root
     }
+}
 
-    fn basis(&mut self, basis: &Basis) {
-        self.record(|bytes| {
-            bytes.push(0);
-            for part in [&basis.rules, &basis.index, &basis.tracked] {
-                bytes.extend_from_slice(part);
-            }
-            bytes.extend_from_slice(&basis.tracked_count.to_le_bytes());
-            bytes.extend_from_slice(&basis.index_tree);
-            bytes.push(u8::from(basis.needs_index));
-            bytes.extend_from_slice(&basis.commit);
-            bytes.extend_from_slice(&basis.head);
-            basis.counts.iter().for_each(|count| bytes.extend_from_slice(&count.to_le_bytes()));
-        });
-    }
+fn push_basis(bytes: &mut Vec<u8>, basis: &Basis) {
+    push_record(bytes, |bytes| {
+        bytes.push(0);
+        for part in [&basis.rules, &basis.index, &basis.tracked] {
+            bytes.extend_from_slice(part);
+        }
+        bytes.extend_from_slice(&basis.tracked_count.to_le_bytes());
+        bytes.extend_from_slice(&basis.index_tree);
+        bytes.push(u8::from(basis.needs_index));
+        bytes.extend_from_slice(&basis.commit);
+        bytes.extend_from_slice(&basis.head);
+        for number in basis.counts.iter().chain([&basis.root, &basis.anew]) {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+    });
+}
 
-    fn record(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&[0; 8]);
-        write(&mut self.bytes);
-        let payload = &self.bytes[start + 8..];
-        let (length, sum) = (payload.len() as u32, crc32fast::hash(payload));
-        self.bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
-        self.bytes[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
-    }
+fn push_record(bytes: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = bytes.len();
+    bytes.extend_from_slice(&[0; 8]);
+    write(bytes);
+    let payload = &bytes[start + 8..];
+    let (length, sum) = (payload.len() as u32, crc32fast::hash(payload));
+    bytes[start..start + 4].copy_from_slice(&length.to_le_bytes());
+    bytes[start + 4..start + 8].copy_from_slice(&sum.to_le_bytes());
 }
 
 #[cfg(test)]
@@ -425,49 +475,106 @@ mod tests {
         Entry { kind, name: name.into(), stamp: Fingerprint(7), id: [id; 20] }
     }
 
+    fn folder(name: &str, id: u8, place: Place) -> Entry {
+        Entry { stamp: Fingerprint(place), ..entry(Kind::Folder, name, id) }
+    }
+
+    fn names(record: &Record<'_>) -> Vec<String> {
+        record.entries().map(|entry| String::from_utf8(entry.name.to_vec()).unwrap()).collect()
+    }
+
     fn stored() -> (tempfile::TempDir, std::path::PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
-        let mut journal = Journal::default();
-        journal.add(
-            b"",
-            Fingerprint::KNOWN,
-            [1; 20],
-            2,
-            vec![entry(Kind::File, "a", 3), entry(Kind::Folder, "d", 2)],
-        );
-        journal.add(b"d", Fingerprint::KNOWN, [2; 20], 1, vec![entry(Kind::Link, "l", 4)]);
+        let mut journal = Extent::default().journal();
+        let below = journal.add(Fingerprint(5), [2; 20], 1, &[entry(Kind::Link, "l", 4)]);
+        let entries = [entry(Kind::File, "a", 3), self::folder("d", 2, below)];
+        journal.add(Fingerprint(6), [1; 20], 2, &entries);
         Extent::default().store(&Bytes::default(), &path, &Basis::default(), &journal).unwrap();
         (folder, path)
     }
 
-    #[test]
-    fn the_later_record_counts_and_only_for_the_tree_its_parent_names() {
-        let (_folder, path) = stored();
-        let mut journal = Journal::default();
-        journal.add(b"d", Fingerprint::KNOWN, [9; 20], 1, vec![entry(Kind::File, "new", 5)]);
-        let before = Bytes::read(&path);
-        State::parse(&before).extent().store(&before, &path, &Basis::default(), &journal).unwrap();
+    /// Gives the folder `d` one other file.
+    fn change(path: &Path, name: &str) {
+        let before = Bytes::read(path);
+        let state = State::parse(&before);
+        let mut journal = state.extent().journal();
+        let below = journal.add(Fingerprint(5), [9; 20], 1, &[entry(Kind::File, name, 5)]);
+        journal.add(Fingerprint(6), [8; 20], 2, &[entry(Kind::File, "a", 3), folder("d", 9, below)]);
+        let basis = state.basis.clone().unwrap();
+        state.extent().store(&before, path, &basis, &journal).unwrap();
+    }
 
+    #[test]
+    fn the_last_root_leads_to_what_counts() {
+        let (_folder, path) = stored();
+        change(&path, "new");
         let bytes = Bytes::read(&path);
         let state = State::parse(&bytes);
-        assert_eq!(state.basis, Some(Basis::default()));
-        assert_eq!(state.folder(b"d", Some([9; 20])).unwrap().entries().next().unwrap().name, b"new");
-        assert!(state.folder(b"d", Some([2; 20])).is_none());
-        assert_eq!(state.folder(b"", None).unwrap().entries().count(), 2);
+        assert_eq!(names(&state.root().unwrap()), ["a", "d"]);
+        assert_eq!(names(&state.find(b"d").unwrap()), ["new"]);
+        assert!(state.find(b"a").is_none() && state.find(b"d/new").is_none());
+        let other = folder("d", 2, state.root().unwrap().entries().nth(1).unwrap().place());
+        assert!(state.below(&other.borrow()).is_none(), "the folder above names another tree");
+    }
+
+    #[test]
+    fn a_file_that_grows_is_written_anew_and_says_the_same() {
+        let (_folder, path) = stored();
+        let long = "n".repeat(60_000);
+        let lengths: Vec<u64> = (0..12)
+            .map(|_| {
+                change(&path, &long);
+                fs::metadata(&path).unwrap().len()
+            })
+            .collect();
+        assert!(!lengths.is_sorted(), "it only grew: {lengths:?}");
+        let bytes = Bytes::read(&path);
+        let state = State::parse(&bytes);
+        assert_eq!(names(&state.find(b"d").unwrap()), [long]);
+        assert_eq!(names(&state.root().unwrap()), ["a", "d"]);
+    }
+
+    #[test]
+    fn a_long_file_is_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        for length in [0, 1, LONG, LONG + 1, 3 * LONG + 1] {
+            let bytes: Vec<u8> = (0..length).map(|number| (number % 251) as u8).collect();
+            fs::write(&path, &bytes).unwrap();
+            assert!(Bytes::read(&path).0 == bytes, "{length} bytes");
+        }
+        assert!(Bytes::read(&folder.path().join("none")).0.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_not_as_long_as_it_was_is_not_appended_to() {
+        let (_folder, path) = stored();
+        let before = Bytes::read(&path);
+        let extent = State::parse(&before).extent();
+        private::append(&path, "x").unwrap();
+        let mut journal = extent.journal();
+        journal.add(Fingerprint(6), [8; 20], 0, &[]);
+        assert!(extent.store(&before, &path, &Basis::default(), &journal).is_err());
     }
 
     #[test]
     fn any_damaged_byte_makes_the_state_worthless_but_never_wrong() {
         let (_folder, path) = stored();
         let sound = fs::read(&path).unwrap();
+        let is_whole = |bytes: Vec<u8>| {
+            let bytes = Bytes(bytes);
+            let state = State::parse(&bytes);
+            state.root().is_some() && state.find(b"d").is_some()
+        };
+        assert!(is_whole(sound.clone()));
         for position in 0..sound.len() {
             let mut bytes = sound.clone();
             bytes[position] ^= 0x40;
-            assert!(State::parse(&Bytes(bytes)).basis.is_none(), "byte {position}");
+            assert!(!is_whole(bytes), "byte {position}");
         }
         for length in 0..sound.len() {
-            assert!(State::parse(&Bytes(sound[..length].to_vec())).basis.is_none(), "{length} bytes");
+            assert!(!is_whole(sound[..length].to_vec()), "{length} bytes");
         }
     }
 }

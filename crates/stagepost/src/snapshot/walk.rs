@@ -56,7 +56,8 @@ pub(super) struct Walk<'a> {
     /// Resolves the commit of a repository within the work tree.
     pub(super) nested_head: &'a (dyn Fn(&Path) -> Option<Id> + Sync),
     pub(super) untracked: AtomicUsize,
-    pub(super) rules_changed: AtomicBool,
+    /// Something was believed that is not so.
+    pub(super) misled: AtomicBool,
 }
 
 /// The index, read when it is first needed.
@@ -83,9 +84,9 @@ impl<'a> LazyIndex<'a> {
 
 /// What became of a folder.
 #[derive(Debug)]
-pub(super) enum Outcome {
-    /// Its entries, with what changed in them; folders among them may change yet.
-    Listed { stamp: Fingerprint, entries: Vec<Entry> },
+pub(super) enum Outcome<'a> {
+    /// Its entries, with what changed in them, and how it was; folders among them may change yet.
+    Listed { stamp: Fingerprint, entries: Vec<Entry>, record: Option<Record<'a>> },
     /// It is not there any more.
     Gone,
     /// It is a repository of its own, with this commit if it has one.
@@ -94,16 +95,16 @@ pub(super) enum Outcome {
 
 /// What a walk found: folders that differ from the state, and what was left out.
 #[derive(Debug, Default)]
-pub(super) struct Findings {
-    pub(super) folders: HashMap<Vec<u8>, Outcome>,
+pub(super) struct Findings<'a> {
+    pub(super) folders: HashMap<Vec<u8>, Outcome<'a>>,
     pub(super) skipped: Vec<Skipped>,
     pub(super) notes: Vec<String>,
 }
 
 /// Why a walk ended early.
 pub(super) enum Stopped {
-    /// An ignore or attribute file changed: the walk must be done again, believing nothing.
-    RulesChanged,
+    /// An ignore or attribute file changed, or the state is damaged: the walk must be done again, believing nothing.
+    Misled,
     Failed(CaptureError),
 }
 
@@ -113,11 +114,11 @@ impl From<CaptureError> for Stopped {
     }
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     /// Walks the whole work tree with as many threads as there are processors.
-    pub(super) fn run(&self) -> Result<Findings, Stopped> {
+    pub(super) fn run(&self) -> Result<Findings<'a>, Stopped> {
         let threads = std::thread::available_parallelism().map_or(2, usize::from).min(8);
-        let record = if self.belief == Belief::Nothing { None } else { self.state.folder(&[], None) };
+        let record = if self.belief == Belief::Nothing { None } else { self.state.root() };
         let queue = Queue::new(Job { path: vec![], record, tracked_only: false });
         let results: Vec<_> = std::thread::scope(|scope| {
             let work = || Worker::new(self, &queue).run();
@@ -128,6 +129,10 @@ impl Walk<'_> {
                 .map(|thread| thread.join().unwrap_or_else(|_| Err(thread_died(self.root))));
             std::iter::once(own).chain(others).collect()
         });
+        // What a thread failed of may be what it was led to believe.
+        if self.misled.load(Ordering::Relaxed) {
+            return Err(Stopped::Misled);
+        }
         let mut all = Findings::default();
         for result in results {
             let found = result?;
@@ -135,7 +140,7 @@ impl Walk<'_> {
             all.skipped.extend(found.skipped);
             all.notes.extend(found.notes);
         }
-        if self.rules_changed.load(Ordering::Relaxed) { Err(Stopped::RulesChanged) } else { Ok(all) }
+        Ok(all)
     }
 
     fn is_ours(&self, path: &[u8]) -> bool {
@@ -156,23 +161,23 @@ fn thread_died(root: &Path) -> Stopped {
 }
 
 /// One thread of a walk.
-struct Worker<'w> {
-    walk: &'w Walk<'w>,
+struct Worker<'w, 'a> {
+    walk: &'w Walk<'a>,
     holder: Holder<'w>,
-    findings: Findings,
-    queue: &'w Queue<'w>,
+    findings: Findings<'a>,
+    queue: &'w Queue<'a>,
     listing: Vec<MaybeUninit<u8>>,
     /// Room for a path.
     path: Vec<u8>,
 }
 
-impl<'w> Worker<'w> {
-    fn new(walk: &'w Walk<'w>, queue: &'w Queue<'w>) -> Self {
+impl<'w, 'a> Worker<'w, 'a> {
+    fn new(walk: &'w Walk<'a>, queue: &'w Queue<'a>) -> Self {
         let listing = vec![MaybeUninit::uninit(); 1 << 15];
         Self { walk, holder: Holder::new(walk), findings: Findings::default(), queue, listing, path: vec![] }
     }
 
-    fn run(mut self) -> Result<Findings, Stopped> {
+    fn run(mut self) -> Result<Findings<'a>, Stopped> {
         let queue = self.queue;
         // One for each thread: threads that share a handle wait for each other in the kernel.
         let root = match Root::open(self.walk.root) {
@@ -193,7 +198,7 @@ impl<'w> Worker<'w> {
             {
                 return queue.stop(Err(stopped));
             }
-            if self.walk.rules_changed.load(Ordering::Relaxed) {
+            if self.walk.misled.load(Ordering::Relaxed) {
                 return queue.stop(Ok(self.finish()));
             }
             queue.done(&mut own);
@@ -201,20 +206,21 @@ impl<'w> Worker<'w> {
         Ok(self.finish())
     }
 
-    fn finish(mut self) -> Findings {
+    fn finish(mut self) -> Findings<'a> {
         self.findings.skipped.append(&mut self.holder.skipped);
         self.findings.notes.append(&mut self.holder.notes);
         self.findings
     }
 
     /// Looks at one folder, and adds those below it to `own`.
-    fn folder(&mut self, root: &Root, job: Job<'w>, own: &mut Vec<Job<'w>>) -> Result<(), Stopped> {
+    fn folder(&mut self, root: &Root, job: Job<'a>, own: &mut Vec<Job<'a>>) -> Result<(), Stopped> {
         let folder = match root.descend(&job.path) {
             Ok(folder) => folder,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return self.put(job, Outcome::Gone),
             Err(Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG) => {
                 self.holder.skip(&job.path, 0, SkipReason::Unreadable);
-                return self.put(job, Outcome::Listed { stamp: Fingerprint::NEVER, entries: vec![] });
+                let (stamp, record) = (Fingerprint::NEVER, job.record);
+                return self.put(job, Outcome::Listed { stamp, entries: vec![], record });
             }
             Err(error) => return Err(self.failed("open", &job.path, error)),
         };
@@ -228,7 +234,7 @@ impl<'w> Worker<'w> {
         }
     }
 
-    fn put(&mut self, job: Job<'w>, outcome: Outcome) -> Result<(), Stopped> {
+    fn put(&mut self, job: Job<'a>, outcome: Outcome<'a>) -> Result<(), Stopped> {
         self.findings.folders.insert(job.path, outcome);
         Ok(())
     }
@@ -241,17 +247,20 @@ impl<'w> Worker<'w> {
     fn check(
         &mut self,
         folder: &OwnedFd,
-        job: Job<'w>,
-        record: Record<'w>,
-        own: &mut Vec<Job<'w>>,
+        job: Job<'a>,
+        record: Record<'a>,
+        own: &mut Vec<Job<'a>>,
     ) -> Result<(), Stopped> {
         let mut changes: Vec<(usize, Option<Entry>)> = Vec::new();
         for (position, entry) in record.entries().enumerate() {
             match entry.kind {
                 Kind::Folder | Kind::TrackedFolder => {
-                    let below = self.below(&job, &entry);
-                    if !self.is_untouched(folder, entry.name, below.record) {
-                        own.push(below);
+                    let record = self.below(&entry);
+                    // Another thread has nothing to do, and there is nothing yet to give it.
+                    let shared = own.len() < 2 && self.queue.is_hungry();
+                    if shared || !self.is_untouched(folder, entry.name, record) {
+                        let path = join(&job.path, entry.name);
+                        own.push(Job { path, record, tracked_only: entry.kind == Kind::TrackedFolder });
                     }
                 }
                 Kind::IgnoredFolder => {}
@@ -269,20 +278,14 @@ impl<'w> Worker<'w> {
         for (position, change) in changes {
             entries[position] = change;
         }
-        self.put(
-            job,
-            Outcome::Listed { stamp: record.stamp, entries: entries.into_iter().flatten().collect() },
-        )
+        let (stamp, entries) = (record.stamp, entries.into_iter().flatten().collect());
+        self.put(job, Outcome::Listed { stamp, entries, record: Some(record) })
     }
 
     /// Says that a small folder without folders in it is as it was, looked at through the one above it: opening each
     /// costs more than the longer names do. A no says nothing yet; the folder is then looked at by itself.
-    fn is_untouched(&mut self, above: &OwnedFd, name: &[u8], record: Option<Record<'w>>) -> bool {
+    fn is_untouched(&mut self, above: &OwnedFd, name: &[u8], record: Option<Record<'a>>) -> bool {
         let Some(record) = record.filter(|record| record.is_small()) else { return false };
-        // Another thread has nothing to do: what is left here is for both.
-        if self.queue.is_hungry() {
-            return false;
-        }
         let stamp_of =
             |path: &[u8]| look_at(above, path).ok().flatten().map(|stat| Stamp::of(&stat).fingerprint());
         if stamp_of(name) != Some(record.stamp) {
@@ -303,18 +306,17 @@ impl<'w> Worker<'w> {
         })
     }
 
-    fn below(&self, job: &Job<'w>, entry: &Entry<&[u8]>) -> Job<'w> {
-        let path = join(&job.path, entry.name);
-        let record = if entry.id == NO_ID && entry.stamp == Fingerprint::NEVER {
-            None
-        } else {
-            self.walk.state.folder(&path, Some(entry.id))
-        };
-        Job { record, path, tracked_only: entry.kind == Kind::TrackedFolder }
+    /// Returns a folder as it was. If a record that must be there is not, no other one is believed either.
+    fn below(&self, entry: &Entry<&[u8]>) -> Option<Record<'a>> {
+        let record = self.walk.state.below(entry);
+        if record.is_none() && entry.place() != 0 {
+            self.walk.misled.store(true, Ordering::Relaxed);
+        }
+        record
     }
 
     /// Looks at one name that was there before.
-    fn recheck(&mut self, folder: &OwnedFd, job: &Job<'w>, entry: &Entry<&[u8]>) -> Result<Recheck, Stopped> {
+    fn recheck(&mut self, folder: &OwnedFd, job: &Job<'a>, entry: &Entry<&[u8]>) -> Result<Recheck, Stopped> {
         if matches!(entry.kind, Kind::Nested | Kind::Submodule) {
             return Ok(self.recheck_nested(job, entry));
         }
@@ -355,7 +357,7 @@ impl<'w> Worker<'w> {
         Ok(if same { Recheck::Same } else { Recheck::Now(now) })
     }
 
-    fn recheck_nested(&self, job: &Job<'w>, entry: &Entry<&[u8]>) -> Recheck {
+    fn recheck_nested(&self, job: &Job<'a>, entry: &Entry<&[u8]>) -> Recheck {
         let place = self.walk.root.join(OsStr::from_bytes(&join(&job.path, entry.name)));
         match (self.walk.nested_head)(&place) {
             Some(id) if id == entry.id => Recheck::Same,
@@ -369,7 +371,7 @@ impl<'w> Worker<'w> {
     /// An ignore or attribute file that differs makes everything below it uncertain.
     fn note_rule_file(&self, name: &[u8]) {
         if is_rule_file(name) && self.walk.belief != Belief::Nothing {
-            self.walk.rules_changed.store(true, Ordering::Relaxed);
+            self.walk.misled.store(true, Ordering::Relaxed);
         }
     }
 
@@ -377,9 +379,9 @@ impl<'w> Worker<'w> {
     fn list(
         &mut self,
         folder: &OwnedFd,
-        job: Job<'w>,
+        job: Job<'a>,
         stamp: Fingerprint,
-        own: &mut Vec<Job<'w>>,
+        own: &mut Vec<Job<'a>>,
     ) -> Result<(), Stopped> {
         let names = self.names(folder, &job)?;
         let is_repository = |name: &(Vec<u8>, FileType)| name.0 == b".git";
@@ -403,10 +405,11 @@ impl<'w> Worker<'w> {
         if gone.into_iter().any(|entry| !entries.iter().any(|now| now.name == entry.name)) {
             self.note_rule_file(b".gitignore");
         }
-        self.put(job, Outcome::Listed { stamp, entries })
+        let record = job.record;
+        self.put(job, Outcome::Listed { stamp, entries, record })
     }
 
-    fn names(&mut self, folder: &OwnedFd, job: &Job<'w>) -> Result<Vec<(Vec<u8>, FileType)>, Stopped> {
+    fn names(&mut self, folder: &OwnedFd, job: &Job<'a>) -> Result<Vec<(Vec<u8>, FileType)>, Stopped> {
         let mut names = Vec::new();
         let mut listing = RawDir::new(folder, &mut self.listing);
         while let Some(entry) = listing.next() {
@@ -424,7 +427,7 @@ impl<'w> Worker<'w> {
     }
 
     /// Says what a folder with a `.git` in it is, if it is a repository of its own.
-    fn nested(&mut self, job: &Job<'w>) -> Option<Outcome> {
+    fn nested(&mut self, job: &Job<'a>) -> Option<Outcome<'a>> {
         let place = self.walk.root.join(OsStr::from_bytes(&job.path));
         repository::git_dir_of(&place).ok()??;
         if job.tracked_only || self.walk.index.get().is_some_and(|index| index.tracks_below(&job.path)) {
@@ -442,12 +445,12 @@ impl<'w> Worker<'w> {
     fn decide(
         &mut self,
         folder: &OwnedFd,
-        job: &Job<'w>,
+        job: &Job<'a>,
         path: Vec<u8>,
         name: Vec<u8>,
         file_type: FileType,
         old: &HashMap<&[u8], Entry<&[u8]>>,
-        own: &mut Vec<Job<'w>>,
+        own: &mut Vec<Job<'a>>,
     ) -> Result<Option<Entry>, Stopped> {
         let known = old.get(name.as_slice());
         let (mut stat, mut is_folder) = (None, file_type == FileType::Directory);
@@ -470,7 +473,7 @@ impl<'w> Worker<'w> {
                     was.map_or(Fingerprint::NEVER, |was| was.stamp),
                     was.map_or(NO_ID, |was| was.id),
                 );
-                let record = was.and_then(|was| self.walk.state.folder(&path, Some(was.id)));
+                let record = was.and_then(|was| self.below(was));
                 own.push(Job { record, path, tracked_only: kind == Kind::TrackedFolder });
                 return Ok(Some(now));
             }
@@ -518,7 +521,7 @@ impl<'w> Worker<'w> {
     }
 
     /// Decides about a name that was not there before.
-    fn classify(&mut self, job: &Job<'w>, path: &[u8], is_folder: bool) -> Result<Kind, Stopped> {
+    fn classify(&mut self, job: &Job<'a>, path: &[u8], is_folder: bool) -> Result<Kind, Stopped> {
         let index = || self.walk.index.get();
         if is_folder && self.walk.ask_index && index().is_some_and(|index| index.submodule(path).is_some()) {
             return Ok(Kind::Submodule);
