@@ -365,6 +365,9 @@ impl From<flow::Error> for Failure {
             E::NoResult { ref known, .. } => {
                 (Code::NotFound, format!("there are results of {}", listed(known)))
             }
+            E::Deleted { .. } => {
+                (Code::NotFound, "`stagepost flow run FILE` starts a new one from its first step".to_owned())
+            }
             E::Exists { ref run } => (
                 Code::Refused,
                 format!("`stagepost flow resume {run}` goes on with it, or take another name"),

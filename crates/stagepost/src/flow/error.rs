@@ -33,6 +33,12 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
+    /// The run was deleted, with the results of its steps.
+    #[error("run `{run}` was deleted, and the results of its steps with it")]
+    Deleted {
+        /// The run.
+        run: RunId,
+    },
     /// What would be stored with the run holds a token.
     #[error("{what} holds what looks like a token or a private key")]
     Token {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::attempts::Begun;
+use super::cleanup::is_deleted;
 use super::definition::{Action as Does, Effects, Flow, StepResult};
 use super::flows::{Source, known_of, owner};
 use super::happened::Happened;
@@ -109,6 +110,9 @@ pub(super) fn prepare(
     resume: &Resume,
     begun: &Begun,
 ) -> Result<Prepared, Error> {
+    if is_deleted(project, id)? {
+        return Err(Error::Deleted { run: id.clone() });
+    }
     let mut history = load_sound(project, id)?;
     let state = RunState::of(&history, hold::is_driven(project, id));
     let captured = source_of(&state)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use stagepost::flow::cleanup::{self, Fact, Policy, Reason, Report};
-use stagepost::flow::{Flows, Outcome, RunState, Status};
+use stagepost::flow::{Error, Flows, Outcome, RunState, Status};
 use stagepost::model::Timestamp;
 use stagepost_testutil::{TempProject, run_id};
 
@@ -114,6 +114,11 @@ fn cleanup_test_d3_6_old_failed_runs_are_found_and_deleted_and_their_room_comes_
     let again = cleanup::plan(&later, &Policy::default()).unwrap();
     assert!(again.delete.is_empty() && again.keep.len() == 1, "{again:?}");
     assert!(cleanup::is_deleted(&later, &run_id("bad")).unwrap());
+
+    // Its results are gone: going on would do completed steps again without a word.
+    home.write("go", "");
+    let refused = resume(&later, "bad");
+    assert!(matches!(&refused, Err(Error::Deleted { run }) if *run == run_id("bad")), "{refused:?}");
 }
 
 #[test]
