@@ -253,8 +253,9 @@ impl World {
         let listed =
             self.project().log(&Query { run: Some(self.project().adhoc_run()), ..Query::default() }).unwrap();
         assert!(listed.iter().all(|one| one.content.kind == Kind::Manual));
-        let listed: Vec<_> = listed.iter().rev().map(|one| (one.id, one.seq)).collect();
-        let expected: Vec<_> = self.saved.iter().map(|saved| (saved.id, saved.seq)).collect();
+        let listed: Vec<_> =
+            listed.iter().rev().map(|one| (one.id, one.seq, !one.content.labels.is_empty())).collect();
+        let expected: Vec<_> = self.saved.iter().map(|saved| (saved.id, saved.seq, saved.labelled)).collect();
         assert_eq!(listed, expected, "the checkpoints, in the order in which they were made");
     }
 
