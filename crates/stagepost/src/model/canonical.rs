@@ -107,13 +107,21 @@ fn write_real(out: &mut String, real: f64) {
     if real == 0.0 {
         return out.push('0');
     }
-    let scientific = format!("{real:e}");
+    let scientific = shortest(real);
     let (mantissa, exponent) = scientific.split_once('e').expect("the `e` format has an exponent");
     let exponent: i32 = exponent.parse().expect("the `e` format has a decimal exponent");
     let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
     let digits = mantissa.replace('.', "");
     out.push_str(sign);
     layout(out, &digits, exponent + 1);
+}
+
+/// The fewest digits that read back as `real`; of several such the nearest, and of two as near the even one.
+fn shortest(real: f64) -> String {
+    let some = format!("{real:e}");
+    let fraction = some.find('.').map_or(0, |dot| some.find('e').map_or(0, |end| end - dot - 1));
+    let nearest = format!("{real:.fraction$e}");
+    if nearest.parse() == Ok(real) { nearest } else { some }
 }
 
 /// Writes `0.digits × 10^point`.
@@ -169,6 +177,10 @@ mod tests {
             (4.5, "4.5"),
             (1.5e300, "1.5e+300"),
             (9.999999999999997e22, "9.999999999999997e+22"),
+            (9007199254740992.0, "9007199254740992"),
+            (5.6294995342131e14, "562949953421310"),
+            (7_304_370_648_143_453.0 / 4.0, "1826092662035863.2"),
+            (-7_304_370_648_143_455.0 / 4.0, "-1826092662035863.8"),
         ];
         for (number, text) in cases {
             assert_eq!(canonical(&json!(number)), text);
