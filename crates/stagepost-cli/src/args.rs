@@ -39,15 +39,8 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    Status(commands::status::StatusArgs),
-    Init(commands::init::InitArgs),
-    Save(commands::save::SaveArgs),
-    Log(commands::log::LogArgs),
-    Show(commands::show::ShowArgs),
-    Diff(commands::diff::DiffArgs),
-    Restore(commands::restore::RestoreArgs),
-    Undo(commands::restore::UndoArgs),
-    Redo(commands::restore::RedoArgs),
+    #[command(flatten)]
+    Everyday(Everyday),
     #[command(subcommand)]
     Flow(commands::flow::FlowCommand),
     #[command(subcommand)]
@@ -69,20 +62,11 @@ pub(crate) enum Command {
     Demo(commands::demo::DemoArgs),
 }
 
-/// The part of the whole that is typed most often, by programs too: naming every argument of every command takes a
-/// good part of what a small `save` takes.
-#[derive(Debug, Parser)]
-#[command(name = "stagepost", disable_help_subcommand = true)]
-struct Frequent {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: FrequentCommand,
-}
-
+/// What is typed most often, by programs too.
 #[derive(Debug, Subcommand)]
-enum FrequentCommand {
+pub(crate) enum Everyday {
     Status(commands::status::StatusArgs),
+    Init(commands::init::InitArgs),
     Save(commands::save::SaveArgs),
     Log(commands::log::LogArgs),
     Show(commands::show::ShowArgs),
@@ -92,19 +76,19 @@ enum FrequentCommand {
     Redo(commands::restore::RedoArgs),
 }
 
+/// A grammar of nothing but that: naming every argument of every command takes a good part of what a small `save` takes.
+#[derive(Debug, Parser)]
+#[command(name = "stagepost", disable_help_subcommand = true)]
+struct Frequent {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Everyday,
+}
+
 impl From<Frequent> for Cli {
     fn from(frequent: Frequent) -> Self {
-        let command = match frequent.command {
-            FrequentCommand::Status(args) => Command::Status(args),
-            FrequentCommand::Save(args) => Command::Save(args),
-            FrequentCommand::Log(args) => Command::Log(args),
-            FrequentCommand::Show(args) => Command::Show(args),
-            FrequentCommand::Diff(args) => Command::Diff(args),
-            FrequentCommand::Restore(args) => Command::Restore(args),
-            FrequentCommand::Undo(args) => Command::Undo(args),
-            FrequentCommand::Redo(args) => Command::Redo(args),
-        };
-        Self { global: frequent.global, command: Some(command) }
+        Self { global: frequent.global, command: Some(Command::Everyday(frequent.command)) }
     }
 }
 

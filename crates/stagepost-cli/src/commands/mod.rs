@@ -23,22 +23,14 @@ pub(crate) mod task;
 pub(crate) mod verify;
 
 use crate::app::App;
-use crate::args::Command;
+use crate::args::{Command, Everyday};
 use crate::failure::Failure;
 
 /// Carries out what was typed.
 pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure> {
     match command {
         None => status::run(app, &status::StatusArgs {}),
-        Some(Command::Status(args)) => status::run(app, &args),
-        Some(Command::Init(args)) => init::run(app, &args),
-        Some(Command::Save(args)) => save::run(app, args),
-        Some(Command::Log(args)) => log::run(app, &args),
-        Some(Command::Show(args)) => show::run(app, &args),
-        Some(Command::Diff(args)) => diff::run(app, &args),
-        Some(Command::Restore(args)) => restore::run(app, &args),
-        Some(Command::Undo(args)) => restore::undo(app, &args),
-        Some(Command::Redo(args)) => restore::redo(app, &args),
+        Some(Command::Everyday(command)) => everyday(app, command),
         Some(Command::Flow(command)) => flow::run(app, command),
         Some(Command::Gate(command)) => gate::run(app, command),
         Some(Command::Verify(args)) => verify::run(app, &args),
@@ -55,5 +47,19 @@ pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure
         Some(Command::Completions(args)) => completions::run(&args),
         Some(Command::Schema(args)) => schema::run(app, &args),
         Some(Command::Demo(args)) => demo::run(app, &args),
+    }
+}
+
+fn everyday(app: &mut App, command: Everyday) -> Result<(), Failure> {
+    match command {
+        Everyday::Status(args) => status::run(app, &args),
+        Everyday::Init(args) => init::run(app, &args),
+        Everyday::Save(args) => save::run(app, args),
+        Everyday::Log(args) => log::run(app, &args),
+        Everyday::Show(args) => show::run(app, &args),
+        Everyday::Diff(args) => diff::run(app, &args),
+        Everyday::Restore(args) => restore::run(app, &args),
+        Everyday::Undo(args) => restore::undo(app, &args),
+        Everyday::Redo(args) => restore::redo(app, &args),
     }
 }
