@@ -298,12 +298,13 @@ impl<'a> State<'a> {
         Extent { basis: self.basis.clone(), end: self.bytes.len() }
     }
 
-    /// Copies what the root still leads to, each folder after those in it; returns where the copy of `record` is.
-    fn copy(&self, record: &Record<'a>, copy: &mut Journal) -> Place {
+    /// Copies the record at a place and what it leads to, each folder after those in it, and returns where the copy is.
+    /// A record that leads to one behind it is damaged, and must not lead round in a circle.
+    fn copy(&self, place: Place, record: &Record<'a>, copy: &mut Journal) -> Place {
         let mut entries: Vec<_> = record.entries().map(|entry| entry.to_owned()).collect();
         for (entry, old) in entries.iter_mut().zip(record.entries()).filter(|(_, old)| old.place() != 0) {
-            let place = self.below(&old).map_or(0, |below| self.copy(&below, copy));
-            entry.stamp = Fingerprint(place);
+            let below = self.below(&old).filter(|_| old.place() < place);
+            entry.stamp = Fingerprint(below.map_or(0, |below| self.copy(old.place(), &below, copy)));
         }
         copy.add(record.stamp, record.tree, record.below, &entries)
     }
@@ -351,7 +352,7 @@ impl Extent {
         let state = State { basis: Some(basis.clone()), bytes: &bytes.0, more: &changed.bytes };
         let record = state.root().ok_or(io::ErrorKind::InvalidData)?;
         let mut copy = Self::default().journal();
-        let root = state.copy(&record, &mut copy);
+        let root = state.copy(root, &record, &mut copy);
         write_anew(path, Basis { root, ..basis }, &copy)
     }
 
@@ -533,6 +534,21 @@ mod tests {
         let state = State::parse(&bytes);
         assert_eq!(names(&state.find(b"d").unwrap()), [long]);
         assert_eq!(names(&state.root().unwrap()), ["a", "d"]);
+    }
+
+    #[test]
+    fn a_record_that_names_itself_does_not_lead_round_in_a_circle() {
+        let mut journal = Extent::default().journal();
+        let own = journal.start as Place;
+        journal.add(Fingerprint(6), [1; 20], 1, &[entry(Kind::File, "a", 3), folder("d", 1, own)]);
+        let bytes = [MAGIC, journal.bytes.as_slice()].concat();
+        let state = State { basis: None, bytes: &bytes, more: &[] };
+        let record = state.below(&folder("d", 1, own).borrow()).unwrap();
+        let mut copy = Extent::default().journal();
+        let copied = state.copy(own, &record, &mut copy);
+        let bytes = [MAGIC, copy.bytes.as_slice()].concat();
+        let copied = State { bytes: &bytes, ..State::default() }.at(copied).unwrap();
+        assert!(copied.entries().all(|one| one.place() == 0), "the circle is cut");
     }
 
     #[test]
