@@ -99,7 +99,10 @@ class Check:
                 file.write(f"{took:.3f} {busy:.3f} {self.expect['case']} before {os.environ.get('KS_POINT')}\n")
         if took > RECOVERED_WITHIN:
             raise Bad(f"the next command took {took:.1f} s")
-        left = [lock for lock in self.place.left_locks(own=True) if not self.is_forgotten(lock)]
+        left = self.place.left_locks(own=True)
+        for lock in filter(self.is_forgotten, left[:]):
+            os.remove(os.path.join(self.place.root, lock))
+            left.remove(lock)
         if left:
             raise Bad(f"in the way of the user's git after the next command: {left}")
         return listed
@@ -108,10 +111,7 @@ class Check:
         """Whether git was told that it could not remove this lock of its own, and went on with a good conscience. Nobody can know that
         it is not in use; a person removes it, here as there."""
         call, _, path = os.environ.get("KS_POINT", "").partition(" ")
-        forgotten = self.mode.startswith("errno:") and call in ("unlink", "unlinkat") and path.endswith(lock)
-        if forgotten:
-            os.remove(os.path.join(self.place.root, lock))
-        return forgotten
+        return self.mode.startswith("errno:") and call in ("unlink", "unlinkat") and path.endswith(lock)
 
     def listed(self):
         """What is listed. Before the first save of a project, that nothing was saved is an answer."""

@@ -39,6 +39,13 @@ fn set_modified(path: &Path, time: SystemTime) {
     File::open(path).unwrap().set_times(FileTimes::new().set_modified(time)).unwrap();
 }
 
+/// Changes something, and gives a file or folder the time that it had before.
+fn keeping_time(path: &Path, change: impl FnOnce()) {
+    let time = modified(path);
+    change();
+    set_modified(path, time);
+}
+
 #[test]
 fn a_folder_in_the_place_of_another_with_its_times() {
     let fixture = settled();
@@ -61,9 +68,7 @@ fn a_file_in_a_folder_whose_time_was_set_back() {
     let fixture = settled();
     for folder in ["dir/deep", "new", ""] {
         let folder = fixture.root.join(folder);
-        let time = modified(&folder);
-        fs::write(folder.join("more.txt"), "more").unwrap();
-        set_modified(&folder, time);
+        keeping_time(&folder, || fs::write(folder.join("more.txt"), "more").unwrap());
         fixture.assert_exact();
     }
 }
@@ -73,9 +78,8 @@ fn a_file_whose_size_and_time_are_as_before() {
     let fixture = settled();
     for name in ["a.txt", "dir/deep/d.txt", "new/e.txt"] {
         let path = fixture.root.join(name);
-        let (time, length) = (modified(&path), fs::read(&path).unwrap().len());
-        fs::write(&path, "x".repeat(length)).unwrap();
-        set_modified(&path, time);
+        let length = fs::read(&path).unwrap().len();
+        keeping_time(&path, || fs::write(&path, "x".repeat(length)).unwrap());
         fixture.assert_exact();
     }
 }
@@ -101,9 +105,7 @@ fn a_state_that_came_along_with_a_copy() {
     let copied = Command::new("cp").arg("-a").args([&fixture.root, &copy]).status().unwrap();
     assert!(copied.success());
     let path = copy.join("dir/deep/d.txt");
-    let time = modified(&path);
-    fs::write(&path, "FOUR\n").unwrap();
-    set_modified(&path, time);
+    keeping_time(&path, || fs::write(&path, "FOUR\n").unwrap());
     let moved = fixture.base().join("original");
     fs::rename(&fixture.root, &moved).unwrap();
     fs::rename(&copy, &fixture.root).unwrap();

@@ -149,7 +149,6 @@ fn find_blob(connection: &Connection, hash: &Hash) -> Result<Option<Stored>, Err
 pub(super) fn hash_of_blob(connection: &Connection, number: i64) -> Result<Option<Hash>, Error> {
     const SQL: &str = "SELECT hash FROM blobs WHERE number = ?1";
     let mut statement = connection.prepare_cached(SQL).map_err(db("look up a payload"))?;
-
     let hash: Option<[u8; 32]> =
         statement.query_row([number], |row| row.get(0)).optional().map_err(db("look up a payload"))?;
     Ok(hash.map(Hash::from_bytes))
