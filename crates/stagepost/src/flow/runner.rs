@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvError, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Scope as Threads;
 use std::time::Duration;
@@ -142,7 +142,12 @@ impl Runner<'_, '_> {
         let outcome = {
             let mut schedule = Schedule::new(&self.flow, input, self.drive.jobs, known);
             std::thread::scope(|threads| {
-                let outcome = self.carry_out(&mut schedule, threads);
+                let (send, receive) = channel();
+                let (over, is_over) = channel();
+                let told = send.clone();
+                threads.spawn(|| self.look_after(told, is_over));
+                let outcome = self.carry_out(&mut schedule, threads, &send, &receive);
+                drop(over);
                 // Whatever went wrong, nothing of ours goes on running.
                 self.stop.cancel();
                 outcome
@@ -170,37 +175,40 @@ impl Runner<'_, '_> {
         &'e self,
         schedule: &mut Schedule<'e>,
         threads: &'s Threads<'s, 'e>,
+        send: &Sender<Sent>,
+        receive: &Receiver<Sent>,
     ) -> Result<Outcome, Error> {
-        let (send, receive) = channel::<Sent>();
         let mut events = VecDeque::from([Event::Begin]);
         loop {
             let event = match events.pop_front() {
                 Some(event) => event,
-                None => self.next(&receive)?,
+                None => receive.recv().unwrap_or_else(|RecvError| unreachable!("we hold the other end"))?,
             };
-            for action in schedule.decide(event) {
-                if let Some(outcome) = self.act(action, schedule, threads, &send, &mut events)? {
+            let mut actions = schedule.decide(event);
+            let alone = actions.pop_if(|action| schedule.awaits_only(action));
+            for action in actions {
+                if let Some(outcome) = self.act(action, schedule, threads, send, &mut events)? {
                     return Ok(outcome);
                 }
+            }
+            if let Some(Action::Attempt { unit, attempt, generation, wait }) = alone {
+                let ended = self.make(unit, &self.attempt(schedule, unit, attempt, generation, wait))?;
+                // Who asked to stop was there before the attempt ended by that.
+                events.extend(receive.try_iter().collect::<Result<Vec<_>, _>>()?);
+                events.push_back(ended);
             }
         }
     }
 
-    /// Waits for what happens next, and looks now and then whether someone wants it to stop.
-    fn next(&self, receive: &Receiver<Sent>) -> Result<Event, Error> {
+    /// Looks now and then whether someone wants the run to stop, and brings its files up to date, until it is over.
+    fn look_after(&self, send: Sender<Sent>, is_over: Receiver<()>) {
         const LOOK: Duration = Duration::from_millis(20);
-        self.views.when_due(self.project, &self.id, &self.flow);
-        loop {
-            match receive.recv_timeout(LOOK) {
-                Ok(event) => return event,
-                Err(RecvTimeoutError::Timeout)
-                    if self.drive.cancel.is_cancelled() && !self.stop.is_cancelled() =>
-                {
-                    return Ok(Event::Cancelled);
-                }
-                Err(RecvTimeoutError::Timeout) => self.views.when_quiet(self.project, &self.id, &self.flow),
-                Err(RecvTimeoutError::Disconnected) => unreachable!("we hold the other end ourselves"),
+        while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(LOOK) {
+            if self.drive.cancel.is_cancelled() && !self.stop.is_cancelled() {
+                let _ = send.send(Ok(Event::Cancelled));
+                self.stop.cancel();
             }
+            self.views.when_due(self.project, &self.id, &self.flow);
         }
     }
 

@@ -188,6 +188,11 @@ impl<'f> Schedule<'f> {
         }
     }
 
+    /// Says whether an action is an attempt and nothing else is under way, so that there is nothing to decide until it ends.
+    pub(super) fn awaits_only(&self, action: &Action) -> bool {
+        self.awaited == 1 && matches!(action, Action::Attempt { .. })
+    }
+
     /// Takes in what happened and says what to do.
     pub(super) fn decide(&mut self, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();

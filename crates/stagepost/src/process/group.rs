@@ -1,8 +1,9 @@
 //! Process groups, and processes that can be told by a mark.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
@@ -22,7 +23,7 @@ pub struct Identity {
 impl Identity {
     /// Reads the identity of a process that is there now.
     pub fn of(pid: i32) -> Self {
-        Self { pid, started: stat(pid).map_or(0, |stat| stat.started), boot: boot() }
+        Self { pid, started: stat(pid).map_or(0, |stat| stat.started), boot: boot().to_owned() }
     }
 
     /// Says whether that very process is still there and not just a zombie.
@@ -136,8 +137,11 @@ fn processes() -> Vec<i32> {
     found.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+fn boot() -> &'static str {
+    static BOOT: LazyLock<String> = LazyLock::new(|| {
+        fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    });
+    &BOOT
 }
 
 struct Stat {
@@ -148,8 +152,10 @@ struct Stat {
 
 /// Reads what the kernel says of a process. Its name comes in brackets and may itself have brackets and blanks.
 fn stat(pid: i32) -> Option<Stat> {
-    let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let text = String::from_utf8_lossy(&text);
+    // Such a file has no size, and the kernel fills it once for each time it is read: at one go is best.
+    let mut text = [0; 1024];
+    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
+    let text = String::from_utf8_lossy(&text[..length]);
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Stat {
         zombie: matches!(*fields.first()?, "Z" | "X"),

@@ -11,6 +11,8 @@ use crate::project::Project;
 
 /// Files are this old at most while steps end one after the other, unless writing them takes long.
 const OLDEST: Duration = Duration::from_millis(200);
+/// When nothing has happened for so long, they are written at once.
+const QUIET: Duration = Duration::from_millis(20);
 /// Of the time that a run takes, at most one part in so many goes to its files.
 const SHARE: u32 = 50;
 
@@ -26,6 +28,8 @@ pub(in super::super) struct Publisher {
 struct Pending {
     /// Since when the files are out of date.
     behind: Option<Instant>,
+    /// When something happened last.
+    changed: Instant,
     /// Before this it is too early to write them again.
     not_before: Instant,
 }
@@ -37,22 +41,35 @@ impl Publisher {
             let _ = begin(project, run);
         }
         let now = Instant::now();
-        Self { is_wanted, pending: Mutex::new(Pending { behind: Some(now), not_before: now }) }
+        Self { is_wanted, pending: Mutex::new(Pending { behind: Some(now), changed: now, not_before: now }) }
     }
 
     /// Says that something happened to the run.
     pub(in super::super) fn changed(&self) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).behind.get_or_insert_with(Instant::now);
+        let now = Instant::now();
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.behind.get_or_insert(now);
+        pending.changed = now;
     }
 
-    /// Publishes if that was put off for long.
+    /// Publishes if something changed and either nothing more happens now or that was put off for long.
     pub(in super::super) fn when_due(&self, project: &Project, run: &RunId, flow: &Flow) {
-        self.publish_if(project, run, flow, |since| since.elapsed() > OLDEST);
-    }
-
-    /// Publishes if anything changed: nothing else is to be done now.
-    pub(in super::super) fn when_quiet(&self, project: &Project, run: &RunId, flow: &Flow) {
-        self.publish_if(project, run, flow, |_| true);
+        if !self.is_wanted {
+            return;
+        }
+        let begun = Instant::now();
+        {
+            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_quiet = pending.changed.elapsed() >= QUIET;
+            if begun < pending.not_before
+                || pending.behind.take_if(|since| is_quiet || since.elapsed() > OLDEST).is_none()
+            {
+                return;
+            }
+        }
+        let _ = publish_as(project, run, Some(flow));
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.not_before = Instant::now() + begun.elapsed() * SHARE;
     }
 
     /// Publishes how it ended.
@@ -60,21 +77,5 @@ impl Publisher {
         if self.is_wanted {
             let _ = publish_as(project, run, Some(flow));
         }
-    }
-
-    fn publish_if(&self, project: &Project, run: &RunId, flow: &Flow, is_time: impl Fn(&Instant) -> bool) {
-        if !self.is_wanted {
-            return;
-        }
-        let begun = Instant::now();
-        {
-            let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-            if begun < pending.not_before || pending.behind.take_if(|since| is_time(since)).is_none() {
-                return;
-            }
-        }
-        let _ = publish_as(project, run, Some(flow));
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        pending.not_before = Instant::now() + begun.elapsed() * SHARE;
     }
 }
