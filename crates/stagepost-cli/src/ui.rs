@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use stagepost::model::{Checkpoint, Timestamp};
@@ -75,13 +76,13 @@ impl Ui {
     /// Says something that is not a result.
     pub(crate) fn say(&self, text: impl AsRef<str>) {
         if self.form == Form::Text {
-            let _ = writeln!(anstream::stderr().lock(), "{}", text.as_ref());
+            tell(text.as_ref());
         }
     }
 
     /// Says something that must not be missed.
     pub(crate) fn warn(&self, text: impl AsRef<str>) {
-        let _ = writeln!(anstream::stderr().lock(), "{YELLOW}note:{YELLOW:#} {}", text.as_ref());
+        tell(&format!("{YELLOW}note:{YELLOW:#} {}", text.as_ref()));
     }
 
     /// Says whether results go to a person.
@@ -120,7 +121,7 @@ impl Ui {
         if let Some(hint) = &failure.hint {
             let _ = write!(text, "\n{DIM}hint:{DIM:#} {}", printable_lines(hint));
         }
-        let _ = writeln!(anstream::stderr().lock(), "{text}");
+        tell(&text);
         code
     }
 
@@ -144,6 +145,14 @@ fn show(source: &mut dyn io::Read, out: &mut dyn Write) -> io::Result<()> {
     let mut bytes = Vec::new();
     source.read_to_end(&mut bytes)?;
     out.write_all(printable_lines(&String::from_utf8_lossy(&bytes)).as_bytes())
+}
+
+/// Writes lines to standard error at one go: what other threads and programs write there does not come in between.
+fn tell(text: &str) {
+    let err = anstream::stderr();
+    let is_plain = err.current_choice() == anstream::ColorChoice::Never;
+    let text = if is_plain { strip_str(text).to_string() } else { text.to_owned() };
+    let _ = io::stderr().lock().write_all((text + "\n").as_bytes());
 }
 
 /// A reader that has had enough, such as `head`, is no failure.
