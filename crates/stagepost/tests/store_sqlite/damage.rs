@@ -52,8 +52,8 @@ fn small_store(place: &Place) -> Vec<Saved> {
     let mut saved = Vec::new();
     for n in 0..34 {
         saved.push((story.save_labelled(&run, &["good"]), None));
-        if n % 4 == 0 {
-            let bytes = conversation(64 + n / 8, n % 8 == 0);
+        if n % 12 == 0 {
+            let bytes = conversation(64 + n / 8, n % 24 == 0);
             saved.push((story.save_state(&run, bytes.clone(), None), Some(bytes.clone())));
             saved.push((story.save_state(&run, bytes[..900].to_vec(), None), Some(bytes[..900].to_vec())));
         }

@@ -11,13 +11,17 @@ use super::{begin, lost};
 /// How often connections are tried to be brought to the same moment before one of them has to do.
 const TRIES: usize = 50;
 
+/// A further core is worth a further connection for each so many bytes of the store.
+const BYTES_FOR_ONE: u64 = 1 << 20;
+
 pub(super) struct Moment(Vec<Mutex<Connection>>);
 
 impl Moment {
     pub(super) fn take(store: &SqliteStore) -> Result<Self, Error> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut connections = vec![open::connect(&store.folder, store.busy)?];
-        connections.extend((1..cores).map_while(|_| open::connect(&store.folder, store.busy).ok()));
+        let connect = || open::connect(&store.folder, store.busy);
+        let idle = lock(&store.readers).pop();
+        let mut connections = vec![idle.map_or_else(connect, Ok)?];
+        connections.extend((1..useful_cores(store)).map_while(|_| connect().ok()));
         for _ in 0..TRIES {
             // Everything that an audit could stumble over if it were changed in between is followed by an entry.
             let ends = connections.iter().map(begin).collect::<Result<Vec<_>, _>>();
@@ -41,6 +45,9 @@ impl Moment {
         &self,
         work: impl Fn(usize, &Connection) -> Result<T, Error> + Sync,
     ) -> Result<Vec<T>, Error> {
+        if let [only] = &*self.0 {
+            return Ok(vec![work(0, &lock(only))?]);
+        }
         std::thread::scope(|scope| {
             let work = &work;
             let threads: Vec<_> = (0..self.0.len())
@@ -57,6 +64,12 @@ impl Moment {
             lock(&store.readers).push(connection);
         }
     }
+}
+
+fn useful_cores(store: &SqliteStore) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let useful = 1 + open::size_on_disk(&store.folder) / BYTES_FOR_ONE;
+    usize::try_from(useful).map_or(cores, |useful| useful.min(cores))
 }
 
 fn end(connection: &Connection) {
