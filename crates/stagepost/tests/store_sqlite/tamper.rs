@@ -19,6 +19,32 @@ fn after(whole: &Place, sql: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_store_that_all_cores_read_has_every_damage_named() {
+    let place = Place::new();
+    let saved = {
+        let store = place.open();
+        let story = Story::new(&store);
+        let run = story.run("a");
+        // Enough for a second core: small payloads in a row, and large ones that are cut.
+        let payload = |n: usize| if n % 40 == 0 { conversation(40 + n, true) } else { conversation(2, true) };
+        let save = |n: usize| story.save_state(&run, [payload(n), n.to_string().into_bytes()].concat(), None);
+        (0..1_000).map(save).collect::<Vec<_>>()
+    };
+    assert!(std::fs::metadata(place.database()).unwrap().len() > 2 << 20);
+    assert_eq!(damage(&place), Vec::<String>::new());
+    place.raw().execute_batch("UPDATE pieces SET data = zeroblob(length(data))").unwrap();
+    let store = place.open();
+    let mut named = std::collections::HashSet::new();
+    store.audit(&mut |damage| named.extend(damage.checkpoint)).unwrap();
+    let unnamed: Vec<_> = saved.iter().filter(|one| !named.contains(&one.id)).collect();
+    assert!(unnamed.is_empty(), "{} of {} are not named", unnamed.len(), saved.len());
+    place.raw().execute_batch("UPDATE entries SET at = at + 1 WHERE class = 2").unwrap();
+    let mut broken = std::collections::HashSet::new();
+    place.open().audit(&mut |damage| broken.extend(damage.checkpoint)).unwrap();
+    assert_eq!(broken.len(), saved.len());
+}
+
+#[test]
 fn every_column_of_every_table() {
     let whole = Place::new();
     some_of_everything(&whole);
