@@ -26,7 +26,8 @@ fn a_store_that_all_cores_read_has_every_damage_named() {
         let story = Story::new(&store);
         let run = story.run("a");
         // Enough for a second core: small payloads in a row, and large ones that are cut.
-        let payload = |n: usize| if n % 40 == 0 { conversation(40 + n, true) } else { conversation(2, true) };
+        let payload =
+            |n: usize| if n.is_multiple_of(40) { conversation(40 + n, true) } else { conversation(2, true) };
         let save = |n: usize| story.save_state(&run, [payload(n), n.to_string().into_bytes()].concat(), None);
         (0..1_000).map(save).collect::<Vec<_>>()
     };
