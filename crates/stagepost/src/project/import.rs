@@ -221,8 +221,8 @@ impl Project {
         found.mark.put(&mut content.metadata);
         found.imported.put(&mut content.metadata);
         content.artifacts = self.keep_originals(found, batch)?;
-        if let Some(commit) =
-            found.mark.commit.clone().filter(|_| self.snapshots().is_ok_and(|s| s.shares_objects()))
+        if let Some(commit) = found.mark.commit.clone()
+            && self.snapshots()?.shares_objects()
         {
             let replaces = self.left_by_an_import(&id)?;
             let adopt = Adopt { head: commit, branch: None, tree: None, total: None, replaces };

@@ -64,6 +64,22 @@ fn an_import_that_was_cut_off_before_its_record_is_no_obstacle_to_the_next() {
 }
 
 #[test]
+fn an_import_that_cannot_keep_files_fails_instead_of_leaving_them_out() {
+    let home = repository();
+    left_by_maestro(&home);
+    let project = home.open();
+    let plan = project.plan_import(home.root(), None).unwrap();
+    let snapshots = project.place().store.join("snapshots");
+    fs::write(&snapshots, "in the way").unwrap();
+    let failed = project.apply_import(&plan);
+    assert!(matches!(failed, Err(Error::Snapshots(_))), "{failed:?}");
+    fs::remove_file(snapshots).unwrap();
+    assert_eq!(import(&project, &home), 3, "nothing of it was taken in");
+    let session = Session::open(&project, &RunId::new("example-session").unwrap()).unwrap();
+    assert!(session.get(ONE).unwrap().record().content.snapshot.is_some());
+}
+
+#[test]
 fn broken_sessions_come_in_flagged_and_can_be_rolled_back_to() {
     let home = repository();
     left_by_maestro(&home);
