@@ -473,16 +473,40 @@ def golden(making):
 
 # What runs in every gap of a case, with little patience: whoever is held up says so and goes.
 HASTY = '"$STAGEPOST_BIN" --busy-timeout 300ms'
+SAVE = "save -q -m beside"
 BESIDE = {
-    "save": ["save -q -m beside", "gc -q", "restore -q --yes @", "session create --session-id s9 --phase plan --description beside"],
-    "restore-hard": ["save -q -m beside", "gc -q", "restore -q --yes @"],
-    "gate-answer": ["gate answer g1 no", "save -q -m beside"],
-    "gc": ["save -q -m beside", "gc -q --keep 1"],
-    "session-create": ["save -q -m beside", "session create --session-id s1 --phase plan --description beside"],
+    "init": ["init -q", SAVE],
+    "save-first": [SAVE, "session create --session-id s9 --phase plan --description beside"],
+    "save": [SAVE, "gc -q", "restore -q --yes @", "session create --session-id s9 --phase plan --description beside"],
+    "save-plain": [SAVE],
+    "save-16th": [SAVE],
+    "restore-files": [SAVE, "undo -q"],
+    "restore-mixed": [SAVE],
+    "restore-hard": [SAVE, "gc -q", "restore -q --yes @"],
+    "restore-plain": [SAVE],
+    "undo": [SAVE, "undo -q"],
+    "redo": [SAVE],
+    "session-create": [SAVE, f"session create {SESSION} --phase plan --description beside"],
+    "session-rollback": [SAVE, f"session create {SESSION} --phase plan --description beside"],
+    "session-delete": [SAVE, f"session create {SESSION} --phase plan --description beside"],
     "task-save": ["task save --task 7 --stage start -m beside"],
-    "flow-run": ["save -q -m beside", "flow resume -q r1", "gc -q"],
+    "task-rollback": [SAVE, "task save --task 8 --stage start -m beside"],
+    "task-recover": [SAVE],
+    "task-cleanup": ["task save --task 7 --stage start -m beside"],
+    "gate-ask": [SAVE, "gate answer g1 no"],
+    "gate-answer": ["gate answer g1 no", SAVE],
+    "gate-reopen": [SAVE, "gate answer g1 no"],
+    "gc": [SAVE, "gc -q --keep 1"],
+    "gc-plain": [SAVE],
+    "import": [SAVE, "import -q ../theirs --format maestro"],
+    "export": [SAVE, f"session create {SESSION} --phase plan --description beside"],
+    "flow-run": [SAVE, "flow resume -q r1", "gc -q"],
     "flow-resume": ["flow resume -q r1", "flow cleanup -q --max-age-days 0"],
-    "plan-run": ["save -q -m beside", "plan list -q"],
+    "flow-cleanup": [SAVE, "flow resume -q r1"],
+    "plan-record": [SAVE, "plan list -q"],
+    "plan-finish": [SAVE],
+    "plan-run": [SAVE, "plan list -q"],
+    "golden": [SAVE],
 }
 
 

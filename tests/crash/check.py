@@ -230,10 +230,11 @@ class Check:
         # Done, and only the files that show it have to wait for the next command: that is told, and is no success.
         if "it was done and recorded" in other:
             ended = "75"
-        # Before it is written down that a run began, there is none.
-        early = ("3",) if self.expect["beside"].startswith("flow") else ()
-        # What was deleted before it began is not gone on with.
-        late = ("3",) if "was deleted" in said and "cleanup" in self.expect["beside"] else ()
+        # Before it is written down that a run or a restore began or a gate was opened, there is none.
+        early = ("3",) if self.expect["beside"].startswith(("flow", "undo", "gate answer")) else ()
+        # What was deleted or undone before it began is not gone on with.
+        gone = ("cleanup", "was deleted"), ("undo", "no restore to undo")
+        late = ("3",) if any(does in self.expect["beside"] and why in said for does, why in gone) else ()
         if self.rc not in ("0", "4", "75", *late) or ended not in ("0", "4", "75", *early):
             raise Bad(f"ended with {self.rc} ({said[-200:].strip()}), the other with {ended} ({other[-200:].strip()})")
         if "0" not in (self.rc, ended):

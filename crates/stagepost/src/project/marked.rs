@@ -1,11 +1,16 @@
 //! Checkpoints that the user's repository knows too: a commit on the branch, or a snapshot beside it, and a tag.
 
+use std::time::Duration;
+
 use super::branch::operation_name;
 use super::cut_off::tag_ref;
 use super::{BranchError, Error, Project, Save};
 use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot, without_tokens};
 use crate::snapshot::restore::Staging;
 use crate::snapshot::{Adopt, Capture, Operation};
+
+/// What the mark of a deletion begins with that takes tags along.
+pub(crate) const TAGS_OF: &str = "tags:";
 
 /// How the user's repository gets to know a checkpoint.
 #[derive(Debug, Clone)]
@@ -159,9 +164,41 @@ impl Project {
         Ok(changes.iter().all(|change| snapshots.is_own_record(&change.path)))
     }
 
-    /// Puts tags back where records say they are: a save that was cut off or failed may have moved them. Tags that
-    /// are right stay as they are.
-    pub fn mend_tags(&self, prefix: &str, checkpoints: &[&Checkpoint]) -> Result<(), Error> {
+    /// Gives up checkpoints and deletes their tags as the user would. The caller holds the lock of the work tree: as
+    /// long as it does, nobody takes this for cut off. Tags go first; if it is cut off in between, they are put back by
+    /// [`Project::mend_tags`].
+    pub fn forget_tagged(&self, key: &str, tags: &[String], ids: &[CheckpointId]) -> Result<(), Error> {
+        let mark = format!("{TAGS_OF}{key}");
+        self.begin_view(&mark)?;
+        if !tags.is_empty() {
+            self.user_git()?.delete_tags(tags)?;
+        }
+        self.forget(ids)?;
+        self.leave_view(&mark);
+        Ok(())
+    }
+
+    /// Puts tags back that a deletion took away before it was cut off. `key` is the one that it was begun with, `prefix`
+    /// what all tags begin with, and `records` are those that name one.
+    pub fn mend_tags<E: From<Error>>(
+        &self,
+        key: &str,
+        prefix: &str,
+        records: impl FnOnce() -> Result<Vec<Checkpoint>, E>,
+    ) -> Result<(), E> {
+        let mark = format!("{TAGS_OF}{key}");
+        if !self.stale_views().contains(&mark) {
+            return Ok(());
+        }
+        // Whoever holds the lock is still at it.
+        let Ok(_lock) = self.lock_work_tree(Duration::ZERO) else { return Ok(()) };
+        self.put_tags_back(prefix, &records()?)?;
+        self.leave_view(&mark);
+        Ok(())
+    }
+
+    /// Tags that are right stay as they are.
+    fn put_tags_back(&self, prefix: &str, checkpoints: &[Checkpoint]) -> Result<(), Error> {
         let git = self.user_git()?;
         let refs: Vec<_> = checkpoints.iter().filter_map(|one| Mark::of(one).tag).map(tag_ref).collect();
         self.free_refs(&refs)?;
@@ -173,11 +210,6 @@ impl Project {
             }
         }
         Ok(())
-    }
-
-    /// Deletes tags as the user would.
-    pub fn delete_tags(&self, names: &[String]) -> Result<(), Error> {
-        Ok(self.user_git()?.delete_tags(names)?)
     }
 
     /// Returns what `git status --porcelain` prints.

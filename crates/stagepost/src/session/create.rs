@@ -73,6 +73,10 @@ impl Checkpoint {
         &self.record
     }
 
+    pub(super) fn into_record(self) -> model::Checkpoint {
+        self.record
+    }
+
     /// Returns the commit that its tag names; `None` if it was imported and the commit is gone.
     pub fn commit(&self) -> Option<ObjectId> {
         self.mark().commit

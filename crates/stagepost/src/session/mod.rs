@@ -224,14 +224,11 @@ impl<'p> Session<'p> {
 
     /// Deletes a checkpoint: a stub is left of it, its snapshot is let go, and its tag goes unless it is to stay.
     pub fn delete(&self, name: &str, tag: Tag) -> Result<Checkpoint, Error> {
-        let checkpoint = self.get(name)?;
         let _lock = self.project.lock_work_tree(self.project.settings().busy_timeout)?;
+        let checkpoint = self.get(name)?;
         self.project.begin_view(self.run.id.as_str())?;
-        // The tag first: if this is cut off in between, the next command puts it back.
-        if tag == Tag::Delete {
-            self.project.delete_tags(checkpoint.mark().tag.as_slice())?;
-        }
-        self.project.forget(&[checkpoint.id()])?;
+        let tags = checkpoint.mark().tag.filter(|_| tag == Tag::Delete);
+        self.project.forget_tagged(self.run.id.as_str(), tags.as_slice(), &[checkpoint.id()])?;
         self.publish()?;
         Ok(checkpoint)
     }

@@ -1,6 +1,6 @@
 //! A session in the files of the system whose design it follows, and what is derived for them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::cache::{self, Entries};
@@ -9,7 +9,7 @@ use super::{Checkpoint, Error, Session, Status};
 use crate::formats::maestro::{self, History, Operation, Statistics, Summary};
 use crate::formats::{pretty, zoned};
 use crate::model::{Rollback, Timestamp};
-use crate::project::{Project, View, export_file};
+use crate::project::{Project, TAGS_OF, View, export_file};
 
 /// Everything of a session, from which all its files are derived.
 struct Whole {
@@ -151,26 +151,23 @@ pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
 impl Session<'_> {
     /// Puts tags back that a deletion took away before it was cut off.
     fn mend_tags(&self) -> Result<(), Error> {
-        if self.project.place().git.is_none() {
-            return Ok(());
-        }
-        // Whoever holds the lock is still at it.
-        let Ok(_lock) = self.project.lock_work_tree(std::time::Duration::ZERO) else { return Ok(()) };
-        let all = self.list()?;
-        let records: Vec<_> = all.iter().map(Checkpoint::record).collect();
-        Ok(self.project.mend_tags("checkpoint-", &records)?)
+        self.project.mend_tags(self.run.id.as_str(), "checkpoint-", || {
+            Ok(self.list()?.into_iter().map(Checkpoint::into_record).collect())
+        })
     }
 }
 
 /// Brings up to date the files of sessions that a crash left behind; says of which.
 pub fn catch_up(project: &Project) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
-    for key in project.stale_views() {
-        let Ok(id) = key.parse() else { continue };
+    let stale = project.stale_views();
+    let names: BTreeSet<_> = stale.iter().map(|key| key.strip_prefix(TAGS_OF).unwrap_or(key)).collect();
+    for name in names {
+        let Ok(id) = name.parse() else { continue };
         if let Ok(session) = Session::open(project, &id) {
             session.mend_tags()?;
             session.publish()?;
-            done.push(key);
+            done.push(name.to_owned());
         }
     }
     Ok(done)

@@ -71,6 +71,10 @@ impl Checkpoint {
         &self.record
     }
 
+    pub(super) fn into_record(self) -> model::Checkpoint {
+        self.record
+    }
+
     /// Returns the commit that its tag names; `None` if it was imported and the commit is gone.
     pub fn commit(&self) -> Option<ObjectId> {
         Mark::of(&self.record).commit
@@ -91,10 +95,7 @@ impl Task<'_> {
         let saved = match saved {
             Ok(saved) => saved,
             Err(error) => {
-                // The tag may have moved before the record failed: the older checkpoint keeps its name.
-                if view::mend_tags(self.project).is_ok() {
-                    self.project.leave_view(view::KEY);
-                }
+                self.project.leave_view(view::KEY);
                 return Err(error.into());
             }
         };

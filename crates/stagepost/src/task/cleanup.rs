@@ -1,6 +1,6 @@
 //! Giving up old checkpoints of tasks: decided first, done second.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -114,6 +114,18 @@ fn removal(one: &Checkpoint, why: Why, kept: &HashSet<Stage>) -> Removal {
     Removal { task: one.task(), stage: one.stage(), id: one.record().id, why, tag }
 }
 
+/// The tags that go: those of the plan, but not one that a checkpoint has got since the plan was made.
+fn free_tags(project: &Project, plan: &CleanupPlan) -> Result<Vec<String>, Error> {
+    let going: HashSet<_> = plan.remove.iter().map(|removal| removal.id).collect();
+    let mut tags: BTreeSet<_> = plan.remove.iter().filter_map(|removal| removal.tag.clone()).collect();
+    for one in view::current(project)?.iter().filter(|one| !going.contains(&one.record().id)) {
+        if let Some(tag) = Mark::of(one.record()).tag {
+            tags.remove(&tag);
+        }
+    }
+    Ok(tags.into_iter().collect())
+}
+
 /// Carries a cleanup out: records, snapshots, tags, files and room all go.
 pub fn apply_cleanup(project: &Project, plan: &CleanupPlan) -> Result<Cleaned, Error> {
     if plan.remove.is_empty() {
@@ -122,12 +134,7 @@ pub fn apply_cleanup(project: &Project, plan: &CleanupPlan) -> Result<Cleaned, E
     let _lock = project.lock_work_tree(project.settings().busy_timeout)?;
     project.begin_view(view::KEY)?;
     let ids: Vec<_> = plan.remove.iter().map(|removal| removal.id).collect();
-    let mut tags: Vec<_> = plan.remove.iter().filter_map(|removal| removal.tag.clone()).collect();
-    tags.sort();
-    tags.dedup();
-    // Tags first: if this is cut off in between, the next command puts them back.
-    project.delete_tags(&tags)?;
-    project.forget(&ids)?;
+    project.forget_tagged(view::KEY, &free_tags(project, plan)?, &ids)?;
     view::publish(project)?;
     Ok(Cleaned { removed: ids.len(), collected: project.store().collect()? })
 }

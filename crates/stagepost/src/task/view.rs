@@ -1,7 +1,6 @@
 //! Tasks in the files of the design they follow.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::{Checkpoint, Error, Task, note};
 use crate::formats::pretty;
@@ -36,16 +35,6 @@ fn views(project: &Project) -> Result<Vec<View>, Error> {
     Ok(vec![list, View { path: PROGRESS.to_owned(), bytes: lines.into_bytes() }])
 }
 
-/// Puts the tags back where the records say they are.
-pub(super) fn mend_tags(project: &Project) -> Result<(), Error> {
-    if project.place().git.is_none() {
-        return Ok(());
-    }
-    let all = current(project)?;
-    let records: Vec<_> = all.iter().map(Checkpoint::record).collect();
-    Ok(project.mend_tags("checkpoint-t", &records)?)
-}
-
 /// The newest checkpoint of each stage of each task, in the order in which they were saved.
 pub(super) fn current(project: &Project) -> Result<Vec<Checkpoint>, Error> {
     let mut all = Vec::new();
@@ -74,13 +63,11 @@ pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Brings the files up to date that a crash left behind; says whether that was needed.
 pub fn catch_up(project: &Project) -> Result<bool, Error> {
+    project.mend_tags(KEY, "checkpoint-t", || {
+        Ok::<_, Error>(current(project)?.into_iter().map(Checkpoint::into_record).collect())
+    })?;
     let stale = project.stale_views().iter().any(|key| key == KEY);
     if stale {
-        // Whoever holds the lock is still at it.
-        let lock = project.place().git.as_ref().map(|_| project.lock_work_tree(Duration::ZERO));
-        if lock.as_ref().is_none_or(Result::is_ok) {
-            mend_tags(project)?;
-        }
         publish(project)?;
     }
     Ok(stale)

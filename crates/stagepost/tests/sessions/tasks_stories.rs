@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use stagepost::model::Stage;
-use stagepost::project::{self, BranchError};
+use stagepost::project::{self, BranchError, Settings};
 use stagepost::task::{self, Error, ErrorKind, Flags, Limits, NewCheckpoint, Rollback, Task, Why};
 
 use crate::support::*;
@@ -195,4 +195,42 @@ fn a_save_that_fails_leaves_the_older_tag_where_it_was() {
         first.commit().unwrap().as_str()
     );
     assert_eq!(task.history().unwrap().len(), 1);
+}
+
+#[test]
+fn cleanup_leaves_a_tag_that_a_checkpoint_got_after_it_was_planned() {
+    let home = repository();
+    let project = home.open();
+    let task = Task::new(&project, 1).unwrap();
+    for (number, stage) in [Stage::Start, Stage::Implementation].into_iter().enumerate() {
+        home.write("a.txt", &format!("{number}\n"));
+        save(&task, stage, "planned");
+    }
+    let plan = task::plan_cleanup(&project, &Limits { per_task: 1, ..Limits::default() }).unwrap();
+    assert_eq!(plan.remove[0].tag.as_deref(), Some("checkpoint-t1-start"));
+    home.write("a.txt", "later\n");
+    let later = save(&task, Stage::Start, "later");
+    task::apply_cleanup(&project, &plan).unwrap();
+    assert_eq!(tags(&home), ["checkpoint-t1-implementation", "checkpoint-t1-start"]);
+    assert_eq!(
+        home.run_git(&["rev-parse", "checkpoint-t1-start^{commit}"]),
+        later.commit().unwrap().as_str()
+    );
+}
+
+#[test]
+fn who_is_refused_while_tags_are_deleted_does_not_bring_them_back() {
+    let home = repository();
+    let mut settings = Settings::default();
+    settings.busy_timeout = Duration::from_millis(50);
+    let project = home.open_with(home.root(), settings);
+    let task = Task::new(&project, 1).unwrap();
+    save(&task, Stage::Start, "one");
+    // In the middle of a cleanup: it holds the lock, the tag is gone, the record is not.
+    let cleaning = home.open();
+    let lock = cleaning.lock_work_tree(Duration::ZERO).unwrap();
+    home.run_git(&["tag", "-d", "checkpoint-t1-start"]);
+    assert!(task.save(NewCheckpoint::new(Stage::Validated, "two")).is_err());
+    assert!(tags(&home).is_empty(), "{:?}", tags(&home));
+    drop(lock);
 }

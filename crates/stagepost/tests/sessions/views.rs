@@ -211,19 +211,31 @@ fn a_rollback_that_was_cut_off_before_its_record_is_told_by_what_became_of_the_f
 }
 
 #[test]
-fn a_tag_that_a_crash_moved_is_put_back_by_the_next_command() {
+fn a_tag_whose_deletion_was_cut_off_is_put_back_by_the_next_command() {
     let home = repository();
     let project = home.open();
     let task = Task::new(&project, 1).unwrap();
     let saved = task.save(task::NewCheckpoint::new(Stage::Start, "saved")).unwrap();
-    // As if a second save had been killed between its tag and its record.
-    home.write("a.txt", "two\n");
-    home.run_git(&["commit", "-qam", "Checkpoint: second"]);
-    home.run_git(&["tag", "-f", "-a", "checkpoint-t1-start", "-m", "second"]);
-    project.begin_view("tasks:").unwrap();
-    assert!(task::catch_up(&home.open()).unwrap());
-    let tagged = home.run_git(&["rev-parse", "checkpoint-t1-start^{commit}"]);
-    assert_eq!(tagged, saved.commit().unwrap().as_str());
+    let session = start(&project);
+    let created = create(&session, "created");
+    let tagged = |name: &str| home.run_git(&["rev-parse", &format!("{name}^{{commit}}")]);
+    // As if a cleanup and a deletion had been killed between their tags and their records.
+    let names = ["checkpoint-t1-start".to_owned(), created.mark().tag.unwrap()];
+    for (name, mark) in names.iter().zip(["tags:tasks:".to_owned(), format!("tags:{}", session.id())]) {
+        home.run_git(&["tag", "-d", name]);
+        project.begin_view(&mark).unwrap();
+    }
+    let lock = project.lock_work_tree(std::time::Duration::ZERO).unwrap();
+    let next = home.open();
+    task::catch_up(&next).unwrap();
+    session::catch_up(&next).unwrap();
+    assert!(tags(&home).is_empty(), "while someone holds the lock, nothing was cut off");
+    drop(lock);
+    task::catch_up(&next).unwrap();
+    session::catch_up(&next).unwrap();
+    assert_eq!(tagged(&names[0]), saved.commit().unwrap().as_str());
+    assert_eq!(tagged(&names[1]), created.commit().unwrap().as_str());
+    assert!(next.stale_views().is_empty());
 }
 
 #[test]
