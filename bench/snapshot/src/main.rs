@@ -7,8 +7,9 @@
 //! Each way works on its own copy of the same repository and is a process of its own each time, start included:
 //! ours, durable; the whole of `stagepost save` with its record in the store, durable, where the program lies beside
 //! this one (`cargo build --release -p stagepost-cli`); the seeds' (`git add -A && git commit && git tag -a`, not
-//! durable); git with a private index; `jj commit`, where jj is on the `PATH`. Their order changes from round to
-//! round. Read the ratios of the medians, not the times.
+//! durable); git with a private index; `jj commit`, where jj is on the `PATH`; and, as the floor, a program that knows
+//! every name, asks the kernel once about each with all processors, and does nothing else. Their order changes from
+//! round to round. Read the ratios of the medians, not the times.
 
 #![allow(
     clippy::print_stdout,
@@ -17,6 +18,7 @@
     reason = "a program that prints, and may stop at any fault"
 )]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,6 +32,9 @@ fn main() {
     let mut args = std::env::args().skip(1).peekable();
     if args.next_if_eq("--capture").is_some() {
         return capture(Path::new(&args.next().unwrap()));
+    }
+    if args.next_if_eq("--look").is_some() {
+        return look(Path::new(&args.next().unwrap()));
     }
     let rounds = args.next_if_eq("--rounds").and_then(|_| args.next()?.parse().ok()).unwrap_or(11);
     let mut sizes: Vec<usize> = args.filter_map(|size| size.parse().ok()).collect();
@@ -57,6 +62,45 @@ fn capture(root: &Path) {
     Snapshots::open(open).unwrap().capture(&id, &Capture::default()).unwrap();
 }
 
+/// Where the names are that [`look`] looks at: the name of a folder after a slash, then names below it.
+const NAMES: &str = ".git/names";
+
+/// Asks the kernel about every file and folder, once, with as many threads as there are processors.
+fn look(root: &Path) {
+    let names = fs::read_to_string(root.join(NAMES)).unwrap();
+    let groups: Vec<&str> = names.split_terminator("\n\n").collect();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for part in groups.chunks(groups.len().div_ceil(threads)) {
+            scope.spawn(move || {
+                for group in part {
+                    let (folder, names) = group.split_once('\n').unwrap();
+                    let folder = fs::File::open(root.join(folder)).unwrap();
+                    for name in names.lines() {
+                        // What was deleted since costs a look too.
+                        let _ = rustix::fs::statat(&folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// Writes the names down for [`look`].
+fn list_names(root: &Path) {
+    let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for file in git(root, &["ls-files"], &[]).lines() {
+        let (above, name) = file.rsplit_once('/').unwrap_or((".", file));
+        let (group, folder) = above.rsplit_once('/').unwrap_or((".", above));
+        let names = groups.entry(group.to_owned()).or_default();
+        names.extend([folder.to_owned(), format!("{folder}/{name}")]);
+    }
+    let lines = |names: BTreeSet<String>| names.into_iter().collect::<Vec<_>>().join("\n");
+    let text: String =
+        groups.into_iter().map(|(group, names)| format!("{group}\n{}\n\n", lines(names))).collect();
+    fs::write(root.join(NAMES), text).unwrap();
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum Rival {
     Ours,
@@ -64,10 +108,12 @@ enum Rival {
     Seeds,
     PrivateIndex,
     Jj,
+    Looks,
 }
 
 impl Rival {
-    const ALL: [Rival; 5] = [Rival::Ours, Rival::Save, Rival::Seeds, Rival::PrivateIndex, Rival::Jj];
+    const ALL: [Rival; 6] =
+        [Rival::Ours, Rival::Save, Rival::Seeds, Rival::PrivateIndex, Rival::Jj, Rival::Looks];
 
     fn name(self) -> &'static str {
         match self {
@@ -76,6 +122,7 @@ impl Rival {
             Rival::Seeds => "seeds",
             Rival::PrivateIndex => "private index",
             Rival::Jj => "jj commit",
+            Rival::Looks => "a look at each",
         }
     }
 
@@ -97,6 +144,10 @@ impl Rival {
         match self {
             Rival::Save => run(Command::new(program()).current_dir(root).args(["--quiet", "init"])),
             Rival::Jj => run(jj(root).args(["git", "init", "--colocate"])),
+            Rival::Looks => {
+                list_names(root);
+                String::new()
+            }
             _ => String::new(),
         };
     }
@@ -208,6 +259,9 @@ fn snapshot(rival: Rival, root: &Path, number: usize) -> f64 {
         }
         Rival::PrivateIndex => private_index(root, number),
         Rival::Jj => _ = run(jj(root).args(["commit", "--quiet", "-m", "checkpoint"])),
+        Rival::Looks => {
+            run(Command::new(std::env::current_exe().unwrap()).arg("--look").arg(root));
+        }
     }
     begun.elapsed().as_secs_f64() * 1000.0
 }
