@@ -218,7 +218,9 @@ fn wrong_input_is_named() {
     project.run(&["flow", "run", "flow.yaml", "--jobs", "0"]).fails(2, &["0 is not in 1.."]);
     project.run(&["flow", "run", "flow.yaml", "--resume"]).fails(3, &["no run of flow `three`"]);
     project.ok(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
-    project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]).fails(4, &["run `r1` is there already"]);
+    let refused = project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    refused.fails(4, &["run `r1` is there already"]);
+    assert!(refused.err.starts_with("error:"), "a run that does not begin is not announced: {refused:?}");
     project.run(&["flow", "show", "zzz"]).fails(3, &["no flow run is called `zzz`"]);
     project
         .run(&["flow", "rerun", "r1", "nine"])

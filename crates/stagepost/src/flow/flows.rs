@@ -95,6 +95,7 @@ impl<'p> Flows<'p> {
         let entries = vec![NewEntry::Run(run), NewEntry::Event(began.event(id, now))];
         let expect = vec![Expect::NewRun(id.clone())];
         self.project.store().write(Batch { entries, expect, ..Batch::default() })?;
+        drive.watch.saw(Progress::Started { run: id });
         self.runner(id, hold, flow, drive)?.drive(input, HashMap::new())
     }
 

@@ -2,13 +2,18 @@
 
 use std::time::Duration;
 
-use crate::model::StepStatus;
+use crate::model::{RunId, StepStatus};
 use crate::process::Output;
 
 /// Something that goes on in a run.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Progress<'a> {
+    /// A new run is in the store, and begins.
+    Started {
+        /// Its name.
+        run: &'a RunId,
+    },
     /// Something of an earlier attempt was still running and was ended.
     EndedLeftOver {
         /// How many processes or groups.

@@ -129,7 +129,6 @@ pub(crate) fn run(app: &App, args: &RunArgs) -> Result<(), Failure> {
     if args.drive.dry_run {
         return plan::print_new(app, &source.flow);
     }
-    app.ui.say(format!("run {id}"));
     let live = Live::new(app, source.flow.steps.len(), 0);
     let outcome = driven(&args.drive, &live, |drive| flows.start(&id, source, input, drive));
     live.finish();

@@ -103,6 +103,7 @@ impl<'a> Live<'a> {
 impl Watch for Live<'_> {
     fn saw(&self, progress: Progress<'_>) {
         match progress {
+            Progress::Started { run } => self.say(format!("run {run}")),
             Progress::Began { step, .. } => self.bar.set_message(step.to_owned()),
             Progress::Printed { step, output, bytes } => self.printed(step, output, bytes),
             Progress::Ended { step, attempt, status, took, error } => {
