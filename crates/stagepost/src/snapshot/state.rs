@@ -507,6 +507,42 @@ mod tests {
     }
 
     #[test]
+    fn a_state_of_this_version_is_written_and_read_as_ever() {
+        const GOLDEN: &[u8] = include_bytes!("../../tests/golden/snapshot-state-3");
+        let basis = Basis {
+            rules: [0x11; 32],
+            index: [0x22; 32],
+            tracked: [0x33; 32],
+            tracked_count: 2,
+            index_tree: [0x44; 20],
+            needs_index: true,
+            commit: [0x55; 20],
+            head: [0x66; 20],
+            counts: [1, 2, 3],
+            ..Basis::default()
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let mut journal = Extent::default().journal();
+        let below = journal.add(Fingerprint(5), [2; 20], 1, &[entry(Kind::Link, "l", 4)]);
+        let entries = [entry(Kind::File, "a", 3), self::folder("d", 2, below), entry(Kind::Secret, "k", 0)];
+        let root = journal.add(Fingerprint(0x0102_0304_0506_0708), [1; 20], 2, &entries);
+        Extent::default().store(&Bytes::default(), &path, &basis, &journal).unwrap();
+        assert!(fs::read(&path).unwrap() == GOLDEN, "what is written has changed: it needs a new version");
+
+        let bytes = Bytes(GOLDEN.to_vec());
+        let state = State::parse(&bytes);
+        assert_eq!(state.basis, Some(Basis { root, anew: GOLDEN.len() as u64, ..basis }));
+        let read = state.root().unwrap();
+        assert_eq!((read.stamp, read.tree, read.below), (Fingerprint(0x0102_0304_0506_0708), [1; 20], 2));
+        assert_eq!(read.entries().map(|one| one.to_owned()).collect::<Vec<_>>(), entries);
+        assert_eq!(names(&state.find(b"d").unwrap()), ["l"]);
+        let other: Vec<u8> =
+            GOLDEN.iter().enumerate().map(|(at, byte)| if at == 7 { 4 } else { *byte }).collect();
+        assert!(State::parse(&Bytes(other)).basis.is_none(), "a version that is not known says nothing");
+    }
+
+    #[test]
     fn the_last_root_leads_to_what_counts() {
         let (_folder, path) = stored();
         change(&path, "new");
