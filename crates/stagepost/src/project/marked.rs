@@ -1,7 +1,5 @@
 //! Checkpoints that the user's repository knows too: a commit on the branch, or a snapshot beside it, and a tag.
 
-use std::time::Duration;
-
 use super::branch::operation_name;
 use super::cut_off::tag_ref;
 use super::{BranchError, Error, Project, Save};
@@ -10,7 +8,7 @@ use crate::snapshot::restore::Staging;
 use crate::snapshot::{Adopt, Capture, Operation};
 
 /// What the mark of a deletion begins with that takes tags along.
-pub(crate) const TAGS_OF: &str = "tags:";
+pub(super) const TAGS_OF: &str = "tags:";
 
 /// How the user's repository gets to know a checkpoint.
 #[derive(Debug, Clone)]
@@ -178,8 +176,8 @@ impl Project {
         Ok(())
     }
 
-    /// Puts tags back that a deletion took away before it was cut off. `key` is the one that it was begun with, `prefix`
-    /// what all tags begin with, and `records` are those that name one.
+    /// Puts tags back that a deletion took away before it was cut off. The caller holds the lock of the work tree. `key` is
+    /// the one that it was begun with, `prefix` what all tags begin with, and `records` are those that name one.
     pub fn mend_tags<E: From<Error>>(
         &self,
         key: &str,
@@ -187,11 +185,9 @@ impl Project {
         records: impl FnOnce() -> Result<Vec<Checkpoint>, E>,
     ) -> Result<(), E> {
         let mark = format!("{TAGS_OF}{key}");
-        if !self.stale_views().contains(&mark) {
+        if !self.is_marked(&mark) {
             return Ok(());
         }
-        // Whoever holds the lock is still at it.
-        let Ok(_lock) = self.lock_work_tree(Duration::ZERO) else { return Ok(()) };
         self.put_tags_back(prefix, &records()?)?;
         self.leave_view(&mark);
         Ok(())

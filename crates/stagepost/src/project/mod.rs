@@ -39,7 +39,6 @@ pub(crate) use gc::KEPT_STEPS;
 pub use gc::{GcPlan, Swept};
 pub use import::{ImportItem, ImportPlan, ProgressFile, Unreadable};
 pub use marked::Marking;
-pub(crate) use marked::TAGS_OF;
 pub use place::{FindError, GitPlace, OWN_FOLDER, Place};
 pub use restore::{Interrupted, Recovery, RestoreOutcome, RestoreRecord, Verb, Wish};
 pub use save::{NewArtifact, Save, Source};

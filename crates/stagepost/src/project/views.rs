@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use super::marked::TAGS_OF;
 use super::{Error, Project};
 use crate::formats::{maestro, runs};
 use crate::lock::Lock;
@@ -36,12 +38,17 @@ impl Project {
         made.map_err(|source| Error::File { doing: "make", path, source })
     }
 
-    /// Lists the views that are out of date because something was cut off.
+    /// Lists the views that are out of date, and those whose tags are, because something was cut off or is under way.
     pub fn stale_views(&self) -> Vec<String> {
         let entries = fs::read_dir(self.pending_folder()).into_iter().flatten().filter_map(Result::ok);
-        let mut keys: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        keys.sort();
-        keys
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let keys: BTreeSet<_> =
+            names.map(|name| name.strip_prefix(TAGS_OF).map_or(name.clone(), str::to_owned)).collect();
+        keys.into_iter().collect()
+    }
+
+    pub(super) fn is_marked(&self, key: &str) -> bool {
+        self.pending_folder().join(key).exists()
     }
 
     /// Brings a view up to date: `derive` runs while no other process writes views, so the newest state wins.
@@ -148,6 +155,14 @@ impl Project {
     pub fn leave_view(&self, key: &str) {
         // If this fails, the view is derived once more for nothing.
         let _ = fs::remove_file(self.pending_folder().join(key));
+    }
+
+    /// As [`Project::leave_view`], for a command that failed. Whoever holds the lock of the work tree meanwhile may have
+    /// made the same mark, and still needs it.
+    pub fn leave_view_after_failure(&self, key: &str) {
+        if let Ok(_lock) = self.lock_work_tree(Duration::ZERO) {
+            self.leave_view(key);
+        }
     }
 
     /// No folder on the way may be a link: it could lead out of the project.

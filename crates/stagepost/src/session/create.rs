@@ -109,7 +109,7 @@ impl Session<'_> {
         self.claim_views()?;
         let saved = self.save(new);
         if saved.is_err() {
-            self.project.leave_view(self.run.id.as_str());
+            self.project.leave_view_after_failure(self.run.id.as_str());
         }
         let saved = saved?;
         self.publish()?;

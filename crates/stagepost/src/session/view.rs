@@ -1,7 +1,8 @@
 //! A session in the files of the system whose design it follows, and what is derived for them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::cache::{self, Entries};
 use super::events::Happened;
@@ -9,7 +10,7 @@ use super::{Checkpoint, Error, Session, Status};
 use crate::formats::maestro::{self, History, Operation, Statistics, Summary};
 use crate::formats::{pretty, zoned};
 use crate::model::{Rollback, Timestamp};
-use crate::project::{Project, TAGS_OF, View, export_file};
+use crate::project::{Project, View, export_file};
 
 /// Everything of a session, from which all its files are derived.
 struct Whole {
@@ -160,14 +161,14 @@ impl Session<'_> {
 /// Brings up to date the files of sessions that a crash left behind; says of which.
 pub fn catch_up(project: &Project) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
-    let stale = project.stale_views();
-    let names: BTreeSet<_> = stale.iter().map(|key| key.strip_prefix(TAGS_OF).unwrap_or(key)).collect();
-    for name in names {
-        let Ok(id) = name.parse() else { continue };
+    for key in project.stale_views() {
+        let Ok(id) = key.parse() else { continue };
         if let Ok(session) = Session::open(project, &id) {
+            // Whoever holds the lock is still at it.
+            let Ok(_lock) = project.lock_work_tree(Duration::ZERO) else { continue };
             session.mend_tags()?;
             session.publish()?;
-            done.push(name.to_owned());
+            done.push(key);
         }
     }
     Ok(done)

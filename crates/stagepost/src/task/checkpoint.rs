@@ -95,7 +95,7 @@ impl Task<'_> {
         let saved = match saved {
             Ok(saved) => saved,
             Err(error) => {
-                self.project.leave_view(view::KEY);
+                self.project.leave_view_after_failure(view::KEY);
                 return Err(error.into());
             }
         };

@@ -1,6 +1,7 @@
 //! Tasks in the files of the design they follow.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Checkpoint, Error, Task, note};
 use crate::formats::pretty;
@@ -63,12 +64,14 @@ pub fn export(project: &Project, folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 /// Brings the files up to date that a crash left behind; says whether that was needed.
 pub fn catch_up(project: &Project) -> Result<bool, Error> {
+    if !project.stale_views().iter().any(|key| key == KEY) {
+        return Ok(false);
+    }
+    // Whoever holds the lock is still at it.
+    let Ok(_lock) = project.lock_work_tree(Duration::ZERO) else { return Ok(false) };
     project.mend_tags(KEY, "checkpoint-t", || {
         Ok::<_, Error>(current(project)?.into_iter().map(Checkpoint::into_record).collect())
     })?;
-    let stale = project.stale_views().iter().any(|key| key == KEY);
-    if stale {
-        publish(project)?;
-    }
-    Ok(stale)
+    publish(project)?;
+    Ok(true)
 }

@@ -1,10 +1,11 @@
 //! The files in other systems' formats.
 
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use stagepost::model::{Event, Phase, Progress, Reason, Stage, Topic};
-use stagepost::project::Wish;
+use stagepost::project::{Settings, Wish};
 use stagepost::session::{self, NewCheckpoint};
 use stagepost::snapshot::restore::Mode;
 use stagepost::store::{Batch, NewEntry};
@@ -225,7 +226,7 @@ fn a_tag_whose_deletion_was_cut_off_is_put_back_by_the_next_command() {
         home.run_git(&["tag", "-d", name]);
         project.begin_view(&mark).unwrap();
     }
-    let lock = project.lock_work_tree(std::time::Duration::ZERO).unwrap();
+    let lock = project.lock_work_tree(Duration::ZERO).unwrap();
     let next = home.open();
     task::catch_up(&next).unwrap();
     session::catch_up(&next).unwrap();
@@ -236,6 +237,32 @@ fn a_tag_whose_deletion_was_cut_off_is_put_back_by_the_next_command() {
     assert_eq!(tagged(&names[0]), saved.commit().unwrap().as_str());
     assert_eq!(tagged(&names[1]), created.commit().unwrap().as_str());
     assert!(next.stale_views().is_empty());
+}
+
+#[test]
+fn who_is_refused_leaves_the_mark_of_the_one_that_is_at_work() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    create(&session, "one");
+    // Another process has the lock and is about to write a record.
+    let lock = project.lock_work_tree(Duration::ZERO).unwrap();
+    let keys = ["tasks:".to_owned(), session.id().to_string()];
+    keys.iter().for_each(|key| project.begin_view(key).unwrap());
+    let mut settings = Settings::default();
+    settings.busy_timeout = Duration::from_millis(50);
+    let other = home.open_with(home.root(), settings);
+    let refused = session::Session::open(&other, session.id()).unwrap();
+    assert!(refused.create(NewCheckpoint::new(Phase::Plan, "two")).is_err());
+    assert!(Task::new(&other, 1).unwrap().save(task::NewCheckpoint::new(Stage::Start, "two")).is_err());
+    task::catch_up(&other).unwrap();
+    session::catch_up(&other).unwrap();
+    assert_eq!(project.stale_views().len(), 2, "{:?}", project.stale_views());
+    // It was killed; the next command brings the files up to date.
+    drop(lock);
+    task::catch_up(&other).unwrap();
+    session::catch_up(&other).unwrap();
+    assert!(project.stale_views().is_empty());
 }
 
 #[test]
