@@ -21,6 +21,7 @@ use super::{Error, Files, Project};
 use crate::bounded;
 use crate::formats::Format;
 use crate::formats::runs::MOST_BYTES;
+use crate::lock::Lock;
 use crate::model::{
     Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, ObjectId, Parent, Run,
     Timestamp, Topic,
@@ -156,24 +157,41 @@ impl Project {
 
     /// Finds out what is in the store already.
     fn recognise(&self, plan: &mut ImportPlan) -> Result<(), Error> {
-        let events = self.store.events(&EventQuery::all(Topic::Import))?;
-        let known: HashSet<String> = events.into_iter().map(|(_, event)| event.key).collect();
+        let imported = self.imported()?;
         for item in &mut plan.items {
-            let own = item.id.parse::<CheckpointId>().ok();
-            let own = own.map(|id| self.store.checkpoint(&id)).transpose()?.flatten().is_some();
-            item.known = own
-                || known.contains(&item.found.key)
-                || self.is_own_stage(&item.found)?
-                || self.is_own_plan(&item.found)?;
+            item.known = self.is_known(item, &imported)?;
         }
-        plan.events.retain(|event| !known.contains(&event.key));
+        plan.events.retain(|event| !imported.contains(&event.key));
         Ok(())
     }
 
-    /// Takes in what a plan lists; returns how many checkpoints are new.
+    /// The keys of everything that was ever taken in.
+    fn imported(&self) -> Result<HashSet<String>, Error> {
+        let events = self.store.events(&EventQuery::all(Topic::Import))?;
+        Ok(events.into_iter().map(|(_, event)| event.key).collect())
+    }
+
+    fn is_known(&self, item: &ImportItem, imported: &HashSet<String>) -> Result<bool, Error> {
+        let own = item.id.parse::<CheckpointId>().ok();
+        let own = own.map(|id| self.store.checkpoint(&id)).transpose()?.flatten().is_some();
+        Ok(own
+            || imported.contains(&item.found.key)
+            || self.is_own_stage(&item.found)?
+            || self.is_own_plan(&item.found)?)
+    }
+
+    /// Takes in what a plan lists and is not in the store yet; returns how many checkpoints are new.
     pub fn apply_import(&self, plan: &ImportPlan) -> Result<usize, Error> {
+        // Names come from elsewhere: another import of the same ones must not take ours for left over, or we its own.
+        let _lock = Lock::take(&self.place.store.join("import.lock"), self.settings.busy_timeout)?;
+        let imported = self.imported()?;
+        let mut new = Vec::new();
+        for item in plan.items.iter().filter(|item| !item.known) {
+            if !self.is_known(item, &imported)? {
+                new.push(item);
+            }
+        }
         let _held = self.store.hold()?;
-        let new: Vec<_> = plan.items.iter().filter(|item| !item.known).collect();
         let (mut batch, mut adopted) = (Batch::default(), Vec::new());
         for item in &new {
             let taken = self.take(item, &mut batch, &mut adopted);
@@ -182,7 +200,8 @@ impl Project {
                 return Err(error);
             }
         }
-        batch.entries.extend(plan.events.iter().cloned().map(NewEntry::Event));
+        let events = plan.events.iter().filter(|event| !imported.contains(&event.key));
+        batch.entries.extend(events.cloned().map(NewEntry::Event));
         if batch.entries.is_empty() {
             return Ok(0);
         }

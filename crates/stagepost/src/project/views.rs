@@ -86,6 +86,9 @@ impl Project {
             self.refuse_links(&view.path)?;
             self.claim_view(&claimed(&view.path))?;
         }
+        if fs::read(&path).is_ok_and(|present| present == view.bytes) {
+            return Ok(());
+        }
         replace(&path, &view.bytes)
     }
 
@@ -221,7 +224,7 @@ impl Project {
 
     /// Keeps something for a view that can be derived again; failing to is no fault.
     pub fn keep_cache(&self, key: &str, bytes: &[u8]) {
-        let _ = replace(&self.place.store.join("views.cache").join(key), bytes);
+        let _ = replace_unsynced(&self.place.store.join("views.cache").join(key), bytes);
     }
 
     fn known_views(&self) -> PathBuf {
@@ -275,8 +278,17 @@ pub fn export_file(folder: &Path, view: &View) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// Replaces a file as a whole: readers see the old one or the new one.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// Replaces a file as a whole: readers see the old one or the new one, also after the power was cut.
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace_by(path, bytes, |beside| fs::File::open(beside)?.sync_data())
+}
+
+/// As [`replace`], for what is not believed when it is damaged.
+fn replace_unsynced(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace_by(path, bytes, |_| Ok(()))
+}
+
+fn replace_by(path: &Path, bytes: &[u8], sync: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
     let write = || {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let beside = path.with_file_name(temporary(&name));
@@ -284,10 +296,8 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
             private::folders(folder)?;
         }
         private::write(&beside, bytes)?;
-        // Without power, a new name may be on disk before its content. What takes an older file's place is written first.
-        if fs::symlink_metadata(path).is_err() {
-            fs::File::open(&beside)?.sync_data()?;
-        }
+        // A name may be on disk before its content, also one that something else had before.
+        sync(&beside)?;
         fs::rename(&beside, path)
     };
     write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })

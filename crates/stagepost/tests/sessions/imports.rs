@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use stagepost::formats::Format;
+use stagepost::lock::Lock;
 use stagepost::model::{Imported, Phase, Reason, RollbackMode, RunId, Stage};
-use stagepost::project::{Error, Project};
+use stagepost::project::{Error, Project, Settings};
 use stagepost::session::{self, Changes, NewCheckpoint, Session};
 use stagepost::task::{self, Rollback, Task};
 use stagepost_testutil::TempProject;
@@ -61,6 +63,37 @@ fn an_import_that_was_cut_off_before_its_record_is_no_obstacle_to_the_next() {
     let project = home.open();
     assert_eq!(import(&project, &home), 3);
     assert_eq!(import(&project, &home), 0);
+}
+
+#[test]
+fn what_another_import_took_in_meanwhile_is_known_and_stays() {
+    let home = repository();
+    left_by_maestro(&home);
+    let (project, other) = (home.open(), home.open());
+    let plan = project.plan_import(home.root(), None).unwrap();
+    assert_eq!(import(&other, &home), 3);
+    assert_eq!(project.apply_import(&plan).unwrap(), 0);
+    let session = RunId::new("example-session").unwrap();
+    let made = Session::open(&project, &session).unwrap().get(ONE).unwrap();
+    let kept = home.run_git(&["rev-parse", &format!("refs/stagepost/main/{ONE}")]);
+    assert_eq!(kept, made.record().content.snapshot.as_ref().unwrap().commit.as_str());
+    assert_eq!(Session::open(&project, &session).unwrap().list().unwrap().len(), 3);
+}
+
+#[test]
+fn two_imports_at_once_do_not_get_into_each_others_way() {
+    let home = repository();
+    left_by_maestro(&home);
+    let project = home.open();
+    let plan = project.plan_import(home.root(), None).unwrap();
+    let lock = Lock::take(&project.place().store.join("import.lock"), Duration::ZERO).unwrap();
+    let mut settings = Settings::default();
+    settings.busy_timeout = Duration::from_millis(50);
+    let other = home.open_with(home.root(), settings);
+    assert!(matches!(other.apply_import(&plan), Err(Error::Lock(_))));
+    assert!(home.run_git(&["for-each-ref", "refs/stagepost"]).is_empty(), "it did nothing yet");
+    drop(lock);
+    assert_eq!(other.apply_import(&plan).unwrap(), 3);
 }
 
 #[test]
