@@ -475,10 +475,12 @@ def golden(making):
 # What runs in every gap of a case, with little patience: whoever is held up says so and goes.
 HASTY = '"$STAGEPOST_BIN" --busy-timeout 300ms'
 SAVE = "save -q -m beside"
+CREATE = f"session create {SESSION} --phase plan --description beside"
+CREATE_ELSEWHERE = "session create --session-id s9 --phase plan --description beside"
 BESIDE = {
     "init": ["init -q", SAVE],
-    "save-first": [SAVE, "session create --session-id s9 --phase plan --description beside"],
-    "save": [SAVE, "gc -q", "restore -q --yes @", "session create --session-id s9 --phase plan --description beside"],
+    "save-first": [SAVE, CREATE_ELSEWHERE],
+    "save": [SAVE, "gc -q", "restore -q --yes @", CREATE_ELSEWHERE],
     "save-plain": [SAVE],
     "save-16th": [SAVE],
     "restore-files": [SAVE, "undo -q"],
@@ -487,9 +489,9 @@ BESIDE = {
     "restore-plain": [SAVE],
     "undo": [SAVE, "undo -q"],
     "redo": [SAVE],
-    "session-create": [SAVE, f"session create {SESSION} --phase plan --description beside"],
-    "session-rollback": [SAVE, f"session create {SESSION} --phase plan --description beside"],
-    "session-delete": [SAVE, f"session create {SESSION} --phase plan --description beside"],
+    "session-create": [SAVE, CREATE],
+    "session-rollback": [SAVE, CREATE],
+    "session-delete": [SAVE, CREATE],
     "task-save": ["task save --task 7 --stage start -m beside"],
     "task-rollback": [SAVE, "task save --task 8 --stage start -m beside"],
     "task-recover": [SAVE],
@@ -500,7 +502,7 @@ BESIDE = {
     "gc": [SAVE, "gc -q --keep 1"],
     "gc-plain": [SAVE],
     "import": [SAVE, "import -q ../theirs --format maestro"],
-    "export": [SAVE, f"session create {SESSION} --phase plan --description beside"],
+    "export": [SAVE, CREATE],
     "flow-run": [SAVE, "flow resume -q r1", "gc -q"],
     "flow-resume": ["flow resume -q r1", "flow cleanup -q --max-age-days 0"],
     "flow-cleanup": [SAVE, "flow resume -q r1"],

@@ -62,7 +62,7 @@ fn capture(root: &Path) {
     Snapshots::open(open).unwrap().capture(&id, &Capture::default()).unwrap();
 }
 
-/// Where the names are that [`look`] looks at: the name of a folder after a slash, then names below it.
+/// Where the names are that [`look`] looks at: in each block of lines a folder, then names in it and one level below.
 const NAMES: &str = ".git/names";
 
 /// Asks the kernel about every file and folder, once, with as many threads as there are processors.

@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use serde_json::Value;
 use stagepost::model::{Phase, Reason, RollbackMode};
-use stagepost::project::Project;
+use stagepost::project::{Project, Settings};
 use stagepost::session::{Changes, Checkpoint, NewCheckpoint, Session};
 use stagepost_testutil::TempProject;
 
@@ -11,6 +13,13 @@ pub(crate) fn repository() -> TempProject {
     home.run_git(&["add", "-A"]);
     home.run_git(&["commit", "-qm", "first"]);
     home
+}
+
+/// The project as another process has it that does not wait long for a lock.
+pub(crate) fn impatient(home: &TempProject) -> Project {
+    let mut settings = Settings::default();
+    settings.busy_timeout = Duration::from_millis(50);
+    home.open_with(home.root(), settings)
 }
 
 pub(crate) fn create(session: &Session<'_>, description: &str) -> Checkpoint {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use stagepost::model::Stage;
-use stagepost::project::{self, BranchError, Settings};
+use stagepost::project::{self, BranchError};
 use stagepost::task::{self, Error, ErrorKind, Flags, Limits, NewCheckpoint, Rollback, Task, Why};
 
 use crate::support::*;
@@ -221,9 +221,7 @@ fn cleanup_leaves_a_tag_that_a_checkpoint_got_after_it_was_planned() {
 #[test]
 fn who_is_refused_while_tags_are_deleted_does_not_bring_them_back() {
     let home = repository();
-    let mut settings = Settings::default();
-    settings.busy_timeout = Duration::from_millis(50);
-    let project = home.open_with(home.root(), settings);
+    let project = impatient(&home);
     let task = Task::new(&project, 1).unwrap();
     save(&task, Stage::Start, "one");
     // In the middle of a cleanup: it holds the lock, the tag is gone, the record is not.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use stagepost::model::{Event, Phase, Progress, Reason, Stage, Topic};
-use stagepost::project::{Settings, Wish};
+use stagepost::project::Wish;
 use stagepost::session::{self, NewCheckpoint};
 use stagepost::snapshot::restore::Mode;
 use stagepost::store::{Batch, NewEntry};
@@ -249,9 +249,7 @@ fn who_is_refused_leaves_the_mark_of_the_one_that_is_at_work() {
     let lock = project.lock_work_tree(Duration::ZERO).unwrap();
     let keys = ["tasks:".to_owned(), session.id().to_string()];
     keys.iter().for_each(|key| project.begin_view(key).unwrap());
-    let mut settings = Settings::default();
-    settings.busy_timeout = Duration::from_millis(50);
-    let other = home.open_with(home.root(), settings);
+    let other = impatient(&home);
     let refused = session::Session::open(&other, session.id()).unwrap();
     assert!(refused.create(NewCheckpoint::new(Phase::Plan, "two")).is_err());
     assert!(Task::new(&other, 1).unwrap().save(task::NewCheckpoint::new(Stage::Start, "two")).is_err());
