@@ -1,9 +1,8 @@
 //! What can be typed.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
 use crate::commands;
 
@@ -12,7 +11,7 @@ use crate::commands;
 /// Every name of a checkpoint may be an id or the start of one, `@` for the newest, `@-` for the one before it,
 /// `last-good`, a label, `RUN/3` for the third of a run, or a run for its newest.
 #[derive(Debug, Parser)]
-#[command(name = "stagepost", version, max_term_width = 100, disable_help_subcommand = true)]
+#[command(name = "stagepost", version, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -22,6 +21,7 @@ pub(crate) struct Cli {
 
 /// What every command accepts.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// Print one JSON object instead of text
     #[arg(long, global = true)]
@@ -39,109 +39,117 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    #[command(flatten)]
-    Everyday(Everyday),
+    /// Show where the project stands (the same as no command at all)
+    Status(Late<commands::status::StatusArgs>),
+    /// Make the store for this project; nothing else is written
+    Init(Late<commands::init::InitArgs>),
+    /// Save a checkpoint
+    Save(Late<commands::save::SaveArgs>),
+    /// List checkpoints, newest first
+    ///
+    /// A record that is damaged is named on standard error, and the sound ones are listed; the exit code is 5 then.
+    Log(Late<commands::log::LogArgs>),
+    /// Show a checkpoint, or print one of its artifacts
+    Show(Late<commands::show::ShowArgs>),
+    /// Show what differs between two checkpoints, or between a checkpoint and now
+    ///
+    /// Without names, the newest checkpoint is compared with the files as they are now.
+    Diff(Late<commands::diff::DiffArgs>),
+    /// Put the files of a checkpoint back
+    ///
+    /// What is there now is saved first, so `stagepost undo` always brings it back. Files made since the checkpoint are
+    /// deleted only because that safety checkpoint holds them; what no checkpoint can hold is left alone.
+    Restore(Late<commands::restore::RestoreArgs>),
+    /// Undo the last restore
+    Undo(Late<commands::restore::UndoArgs>),
+    /// Take the last undo back
+    Redo(Late<commands::restore::RedoArgs>),
+    /// Run steps that survive a crash
     #[command(subcommand)]
-    Flow(commands::flow::FlowCommand),
+    Flow(Late<commands::flow::FlowCommand>),
+    /// Ask a person, and understand the answer
     #[command(subcommand)]
-    Gate(commands::gate::GateCommand),
-    Verify(commands::verify::VerifyArgs),
-    Gc(commands::gc::GcArgs),
-    Pin(commands::pin::PinArgs),
-    Unpin(commands::pin::UnpinArgs),
-    Session(commands::session::SessionArgs),
-    Task(commands::task::TaskArgs),
+    Gate(Late<commands::gate::GateCommand>),
+    /// Read everything again and name what is damaged
+    Verify(Late<commands::verify::VerifyArgs>),
+    /// Give up old checkpoints as the policy says, and give the space back
+    ///
+    /// Without flags the settings `retention.*` are the policy; without those, only what nothing refers to is dropped.
+    /// Pinned and labelled checkpoints stay, and so does the newest of each run.
+    Gc(Late<commands::gc::GcArgs>),
+    /// Keep a checkpoint whatever the policy says
+    Pin(Late<commands::pin::PinArgs>),
+    /// Take a pin away
+    Unpin(Late<commands::pin::UnpinArgs>),
+    /// Checkpoints of an agent's work in phases
+    ///
+    /// A session's checkpoints are commits on the branch with a tag, or with --no-commit snapshots beside it. Their JSON has
+    /// the shapes of the files in .flow/maestro/sessions, without a wrapper.
+    Session(Late<commands::session::SessionArgs>),
+    /// Checkpoints of numbered tasks in stages, and notes of progress
+    Task(Late<commands::task::TaskArgs>),
+    /// Propose and judge: every iteration kept, scored and compared
     #[command(subcommand)]
-    Plan(commands::plan::PlanCommand),
-    Import(commands::import::ImportArgs),
-    Export(commands::import::ExportArgs),
-    Doctor(commands::doctor::DoctorArgs),
-    Config(commands::config::ConfigArgs),
-    Completions(commands::completions::CompletionsArgs),
-    Schema(commands::schema::SchemaArgs),
-    Demo(commands::demo::DemoArgs),
+    Plan(Late<commands::plan::PlanCommand>),
+    /// Take in checkpoints that another system kept
+    ///
+    /// Source files are only read. What is broken is taken in and flagged. Importing again takes in only what is new.
+    Import(Late<commands::import::ImportArgs>),
+    /// Write checkpoints in the files of another system
+    Export(Late<commands::import::ExportArgs>),
+    /// Look whether everything is in order
+    Doctor(Late<commands::doctor::DoctorArgs>),
+    /// List the settings and where each comes from
+    ///
+    /// Settings come from `~/.config/stagepost/config.toml`, then `stagepost.toml` in the project, then variables such as
+    /// `STAGEPOST_RETENTION_KEEP`, then flags; later ones win.
+    Config(Late<commands::config::ConfigArgs>),
+    /// Print completions for a shell
+    Completions(Late<commands::completions::CompletionsArgs>),
+    /// Print the JSON Schema of something that is stored or printed
+    Schema(Late<commands::schema::SchemaArgs>),
+    /// Tell a short true story on a throw-away project
+    ///
+    /// Every line that starts with `$` is run by this very program, and every outcome is checked: if one is not as told,
+    /// the demo fails.
+    Demo(Late<commands::demo::DemoArgs>),
 }
 
-/// What is typed most often, by programs too.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Everyday {
-    Status(commands::status::StatusArgs),
-    Init(commands::init::InitArgs),
-    Save(commands::save::SaveArgs),
-    Log(commands::log::LogArgs),
-    Show(commands::show::ShowArgs),
-    Diff(commands::diff::DiffArgs),
-    Restore(commands::restore::RestoreArgs),
-    Undo(commands::restore::UndoArgs),
-    Redo(commands::restore::RedoArgs),
-}
+/// What a command accepts, named once the command was typed: naming every argument of every command takes a good part
+/// of what a small `save` takes.
+#[derive(Debug)]
+pub(crate) struct Late<T>(pub(crate) T);
 
-/// A grammar of nothing but that: naming every argument of every command takes a good part of what a small `save` takes.
-#[derive(Debug, Parser)]
-#[command(name = "stagepost", disable_help_subcommand = true)]
-struct Frequent {
-    #[command(flatten)]
-    global: Global,
-    #[command(subcommand)]
-    command: Everyday,
-}
+impl<T: FromArgMatches> FromArgMatches for Late<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
 
-impl From<Frequent> for Cli {
-    fn from(frequent: Frequent) -> Self {
-        Self { global: frequent.global, command: Some(Command::Everyday(frequent.command)) }
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0.update_from_arg_matches(matches)
     }
 }
 
-impl Cli {
-    /// Understands what was typed. Help, the version and what is wrong are for the whole to say.
-    pub(crate) fn understand(typed: &[OsString]) -> Result<Self, clap::Error> {
-        Frequent::try_parse_from(typed).map(Self::from).or_else(|_| Self::try_parse_from(typed))
+impl<T: Args> Args for Late<T> {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_args)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_args_for_update)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_typed_often_means_what_it_means_in_the_whole() {
-        let lines = [
-            "status",
-            "--json save -m text --label good --no-files",
-            "save --quiet -m x -C folder",
-            "log",
-            "show @",
-            "diff @- @",
-            "restore @ --dry-run",
-            "undo",
-            "redo --json",
-        ];
-        for line in lines {
-            let typed: Vec<OsString> =
-                std::iter::once("stagepost").chain(line.split(' ')).map(OsString::from).collect();
-            let frequent = Frequent::try_parse_from(&typed).map(Cli::from).unwrap();
-            assert_eq!(
-                format!("{frequent:?}"),
-                format!("{:?}", Cli::try_parse_from(&typed).unwrap()),
-                "{line}"
-            );
-        }
+impl<T: Subcommand> Subcommand for Late<T> {
+    fn augment_subcommands(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_subcommands)
     }
 
-    #[test]
-    fn the_rest_is_understood_and_refused_by_the_whole() {
-        for line in [
-            "stagepost",
-            "stagepost gc --dry-run",
-            "stagepost --help",
-            "stagepost save --wrong",
-            "stagepost sav",
-        ] {
-            let typed: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            let [found, whole] = [Cli::understand(&typed), Cli::try_parse_from(&typed)].map(|result| {
-                result.map(|cli| format!("{cli:?}")).map_err(|error| error.render().to_string())
-            });
-            assert_eq!(found, whole, "{line}");
-        }
+    fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
+        command.defer(T::augment_subcommands_for_update)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        T::has_subcommand(name)
     }
 }

@@ -13,13 +13,13 @@ mod ui;
 
 use std::process::ExitCode;
 
+use clap::Parser;
 use clap::error::ContextValue;
 
 use failure::Failure;
 
 fn main() -> ExitCode {
-    let typed: Vec<_> = std::env::args_os().collect();
-    let args = match args::Cli::understand(&typed) {
+    let args = match args::Cli::try_parse() {
         Ok(args) => args,
         Err(error) => return not_understood(&shown(error)),
     };

@@ -4,7 +4,6 @@ use clap_complete::Shell;
 use crate::args::Cli;
 use crate::failure::Failure;
 
-/// Print completions for a shell
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell

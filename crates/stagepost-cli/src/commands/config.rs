@@ -6,10 +6,6 @@ use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form};
 
-/// List the settings and where each comes from
-///
-/// Settings come from `~/.config/stagepost/config.toml`, then `stagepost.toml` in the project, then variables such as
-/// `STAGEPOST_RETENTION_KEEP`, then flags; later ones win.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConfigArgs {
     /// Print the value of this setting only

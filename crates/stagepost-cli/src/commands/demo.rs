@@ -10,10 +10,6 @@ use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, BOLD, CYAN, DIM, Form, GREEN, Ui};
 
-/// Tell a short true story on a throw-away project
-///
-/// Every line that starts with `$` is run by this very program, and every outcome is checked: if one is not as told,
-/// the demo fails.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// Keep the project to look around in

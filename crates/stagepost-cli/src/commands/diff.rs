@@ -11,9 +11,6 @@ use crate::failure::Failure;
 use crate::json::Output;
 use crate::ui::{self, BOLD, CYAN, Form, GREEN, RED, YELLOW};
 
-/// Show what differs between two checkpoints, or between a checkpoint and now
-///
-/// Without names, the newest checkpoint is compared with the files as they are now.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DiffArgs {
     /// The older checkpoint, the newer one (without it: now), then files and folders relative to the current folder

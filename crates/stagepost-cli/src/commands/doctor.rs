@@ -6,7 +6,6 @@ use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, Form, GREEN, RED, YELLOW};
 
-/// Look whether everything is in order
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
     /// Put in order what can be

@@ -7,10 +7,6 @@ use crate::failure::Failure;
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form};
 
-/// Give up old checkpoints as the policy says, and give the space back
-///
-/// Without flags the settings `retention.*` are the policy; without those, only what nothing refers to is dropped.
-/// Pinned and labelled checkpoints stay, and so does the newest of each run.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GcArgs {
     /// Only print what would be done

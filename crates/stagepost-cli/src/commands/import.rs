@@ -10,9 +10,6 @@ use crate::failure::Failure;
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form};
 
-/// Take in checkpoints that another system kept
-///
-/// Source files are only read. What is broken is taken in and flagged. Importing again takes in only what is new.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ImportArgs {
     /// A file, a folder of them, or a project
@@ -26,7 +23,6 @@ pub(crate) struct ImportArgs {
     dry_run: bool,
 }
 
-/// Write checkpoints in the files of another system
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
     /// The format: maestro, tasks, runs or plans

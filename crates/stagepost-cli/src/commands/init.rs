@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::json::Output;
 use crate::ui::{self, Form};
 
-/// Make the store for this project; nothing else is written
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {}
 

@@ -7,9 +7,6 @@ use crate::failure::{Code, Failure};
 use crate::json::{DamagedRecord, LogOutput, SCHEMA};
 use crate::ui::{self, BOLD, CYAN, DIM, Form};
 
-/// List checkpoints, newest first
-///
-/// A record that is damaged is named on standard error, and the sound ones are listed; the exit code is 5 then.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
     /// Only those of this run

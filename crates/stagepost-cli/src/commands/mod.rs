@@ -23,43 +23,37 @@ pub(crate) mod task;
 pub(crate) mod verify;
 
 use crate::app::App;
-use crate::args::{Command, Everyday};
+use crate::args::{Command, Late};
 use crate::failure::Failure;
 
 /// Carries out what was typed.
 pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure> {
     match command {
         None => status::run(app, &status::StatusArgs {}),
-        Some(Command::Everyday(command)) => everyday(app, command),
-        Some(Command::Flow(command)) => flow::run(app, command),
-        Some(Command::Gate(command)) => gate::run(app, command),
-        Some(Command::Verify(args)) => verify::run(app, &args),
-        Some(Command::Gc(args)) => gc::run(app, &args),
-        Some(Command::Pin(args)) => pin::pin(app, &args),
-        Some(Command::Unpin(args)) => pin::unpin(app, &args),
-        Some(Command::Session(args)) => session::run(app, args),
-        Some(Command::Task(args)) => task::run(app, args),
-        Some(Command::Plan(command)) => plan::run(app, command),
-        Some(Command::Import(args)) => import::run(app, &args),
-        Some(Command::Export(args)) => import::export(app, &args),
-        Some(Command::Doctor(args)) => doctor::run(app, &args),
-        Some(Command::Config(args)) => config::run(app, &args),
-        Some(Command::Completions(args)) => completions::run(&args),
-        Some(Command::Schema(args)) => schema::run(app, &args),
-        Some(Command::Demo(args)) => demo::run(app, &args),
-    }
-}
-
-fn everyday(app: &mut App, command: Everyday) -> Result<(), Failure> {
-    match command {
-        Everyday::Status(args) => status::run(app, &args),
-        Everyday::Init(args) => init::run(app, &args),
-        Everyday::Save(args) => save::run(app, args),
-        Everyday::Log(args) => log::run(app, &args),
-        Everyday::Show(args) => show::run(app, &args),
-        Everyday::Diff(args) => diff::run(app, &args),
-        Everyday::Restore(args) => restore::run(app, &args),
-        Everyday::Undo(args) => restore::undo(app, &args),
-        Everyday::Redo(args) => restore::redo(app, &args),
+        Some(Command::Status(Late(args))) => status::run(app, &args),
+        Some(Command::Init(Late(args))) => init::run(app, &args),
+        Some(Command::Save(Late(args))) => save::run(app, args),
+        Some(Command::Log(Late(args))) => log::run(app, &args),
+        Some(Command::Show(Late(args))) => show::run(app, &args),
+        Some(Command::Diff(Late(args))) => diff::run(app, &args),
+        Some(Command::Restore(Late(args))) => restore::run(app, &args),
+        Some(Command::Undo(Late(args))) => restore::undo(app, &args),
+        Some(Command::Redo(Late(args))) => restore::redo(app, &args),
+        Some(Command::Flow(Late(command))) => flow::run(app, command),
+        Some(Command::Gate(Late(command))) => gate::run(app, command),
+        Some(Command::Verify(Late(args))) => verify::run(app, &args),
+        Some(Command::Gc(Late(args))) => gc::run(app, &args),
+        Some(Command::Pin(Late(args))) => pin::pin(app, &args),
+        Some(Command::Unpin(Late(args))) => pin::unpin(app, &args),
+        Some(Command::Session(Late(args))) => session::run(app, args),
+        Some(Command::Task(Late(args))) => task::run(app, args),
+        Some(Command::Plan(Late(command))) => plan::run(app, command),
+        Some(Command::Import(Late(args))) => import::run(app, &args),
+        Some(Command::Export(Late(args))) => import::export(app, &args),
+        Some(Command::Doctor(Late(args))) => doctor::run(app, &args),
+        Some(Command::Config(Late(args))) => config::run(app, &args),
+        Some(Command::Completions(Late(args))) => completions::run(&args),
+        Some(Command::Schema(Late(args))) => schema::run(app, &args),
+        Some(Command::Demo(Late(args))) => demo::run(app, &args),
     }
 }

@@ -5,7 +5,6 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::ui::BOLD;
 
-/// Keep a checkpoint whatever the policy says
 #[derive(Debug, clap::Args)]
 pub(crate) struct PinArgs {
     /// The checkpoint
@@ -13,7 +12,6 @@ pub(crate) struct PinArgs {
     checkpoint: String,
 }
 
-/// Take a pin away
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnpinArgs {
     /// The checkpoint

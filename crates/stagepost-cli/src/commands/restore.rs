@@ -9,10 +9,6 @@ use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form, GREEN, RED, YELLOW};
 
-/// Put the files of a checkpoint back
-///
-/// What is there now is saved first, so `stagepost undo` always brings it back. Files made since the checkpoint are
-/// deleted only because that safety checkpoint holds them; what no checkpoint can hold is left alone.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RestoreArgs {
     /// The checkpoint
@@ -32,11 +28,9 @@ pub(crate) struct RestoreArgs {
     yes: bool,
 }
 
-/// Undo the last restore
 #[derive(Debug, clap::Args)]
 pub(crate) struct UndoArgs {}
 
-/// Take the last undo back
 #[derive(Debug, clap::Args)]
 pub(crate) struct RedoArgs {}
 

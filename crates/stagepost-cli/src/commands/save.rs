@@ -8,7 +8,6 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::ui::{self, BOLD};
 
-/// Save a checkpoint
 #[derive(Debug, clap::Args)]
 pub(crate) struct SaveArgs {
     /// What it is, in words

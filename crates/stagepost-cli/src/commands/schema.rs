@@ -10,7 +10,6 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::json::{CheckpointOutput, ErrorOutput, LogOutput};
 
-/// Print the JSON Schema of something that is stored or printed
 #[derive(Debug, clap::Args)]
 pub(crate) struct SchemaArgs {
     /// What

@@ -9,10 +9,6 @@ use crate::commands::restore;
 use crate::failure::Failure;
 use crate::ui::{self, BOLD, DIM, Form};
 
-/// Checkpoints of an agent's work in phases
-///
-/// A session's checkpoints are commits on the branch with a tag, or with --no-commit snapshots beside it. Their JSON has
-/// the shapes of the files in .flow/maestro/sessions, without a wrapper.
 #[derive(Debug, Args)]
 pub(crate) struct SessionArgs {
     #[command(subcommand)]

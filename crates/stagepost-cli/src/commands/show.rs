@@ -10,7 +10,6 @@ use crate::failure::Failure;
 use crate::json::{LogOutput, Output, SCHEMA};
 use crate::ui::{self, BOLD, DIM, Form};
 
-/// Show a checkpoint, or print one of its artifacts
 #[derive(Debug, clap::Args)]
 pub(crate) struct ShowArgs {
     /// The checkpoint

@@ -9,7 +9,6 @@ use crate::failure::Failure;
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form};
 
-/// Show where the project stands (the same as no command at all)
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {}
 

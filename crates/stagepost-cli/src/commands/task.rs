@@ -11,7 +11,6 @@ use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form};
 
-/// Checkpoints of numbered tasks in stages, and notes of progress
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {
     #[command(subcommand)]

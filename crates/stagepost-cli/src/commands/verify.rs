@@ -8,7 +8,6 @@ use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, Form, RED};
 
-/// Read everything again and name what is damaged
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {}
 

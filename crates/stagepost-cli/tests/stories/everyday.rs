@@ -234,6 +234,10 @@ fn help_and_version_are_results() {
         ["status", "init", "save", "log", "show", "diff", "verify", "gc", "pin", "unpin", "doctor"];
     for command in commands.iter().chain(&["config", "completions", "schema", "demo"]) {
         assert!(project.ok(&["--help"]).contains(command), "{command}");
-        assert!(project.ok(&[command, "--help"]).contains("Usage:"), "{command}");
+        let help = project.ok(&[command, "--help"]);
+        assert!(help.contains("Usage:"), "{command}");
+        assert_eq!(project.ok(&["help", command]), help);
+        let everywhere = help.find("Options of every command:").expect(command);
+        assert!(everywhere > help.find("\nOptions:").expect(command), "{command}");
     }
 }

@@ -13,7 +13,6 @@ pub(crate) mod plan;
 use crate::app::App;
 use crate::failure::Failure;
 
-/// Run steps that survive a crash
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum FlowCommand {
     Run(drive::RunArgs),

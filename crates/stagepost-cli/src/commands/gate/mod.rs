@@ -15,7 +15,6 @@ use stagepost::gate::{Gate, Origin, Verdict};
 use crate::app::App;
 use crate::failure::{Code, Failure};
 
-/// Ask a person, and understand the answer
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum GateCommand {
     Ask(Box<ask::AskArgs>),

@@ -15,7 +15,6 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::input;
 
-/// Propose and judge: every iteration kept, scored and compared
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum PlanCommand {
     Run(run::RunArgs),
