@@ -235,7 +235,7 @@ impl<'p> Plan<'p> {
         beside: Beside,
         expect: Expect,
     ) -> Result<Checkpoint, Error> {
-        let stale = self.begin_view()?;
+        let outdated = self.begin_view()?;
         let name = |name: &str| ArtifactName::new(name).map_err(project::Error::from);
         let mut artifacts =
             vec![NewArtifact { name: name(part)?, source: Source::Bytes(payload.into_bytes()) }];
@@ -252,13 +252,13 @@ impl<'p> Plan<'p> {
             tight: true,
             ..Save::default()
         };
-        let saved = self.project.save(save).inspect_err(|_| {
-            if !stale {
-                self.project.leave_view(self.run.id.as_str())
-            }
-        })?;
-        self.publish(Some(&saved).filter(|_| !stale))?;
-        Ok(saved)
+        let saved = self.project.save(save);
+        match (&saved, outdated) {
+            (Ok(saved), Some(outdated)) => self.publish(outdated, Some(saved))?,
+            (Err(_), Some(outdated)) => self.project.leave_view(outdated),
+            (_, None) => {}
+        }
+        Ok(saved?)
     }
 }
 

@@ -7,30 +7,23 @@ use super::part::{FAILURE, JOB, VALIDATION};
 use super::{Error, Plan};
 use crate::formats::plans;
 use crate::model::{Checkpoint, Imported, Kind};
-use crate::project::{Project, View, export_file};
+use crate::project::{Outdated, Project, View, export_file};
 use crate::store::Query;
 
 /// The types whose newest payload is a file of its own, also when it belongs to an iteration.
 const LATEST: [&str; 4] = [plans::RAW, plans::EVALUATION, plans::IMPLEMENTATION, plans::FINAL];
 
 impl Plan<'_> {
-    /// Says that the files are about to be out of date, and whether they were before.
-    pub(super) fn begin_view(&self) -> Result<bool, Error> {
-        if !self.about.checkpoint {
-            return Ok(false);
-        }
-        let key = self.run.id.as_str();
-        let stale = self.project.stale_views().iter().any(|stale| stale == key);
-        self.project.begin_view(key)?;
-        Ok(stale)
+    /// Says that the files are about to be out of date; `None` if the job does not ask for any.
+    pub(super) fn begin_view(&self) -> Result<Option<Outdated>, Error> {
+        let begin = || self.project.begin_view(self.run.id.as_str());
+        Ok(self.about.checkpoint.then(begin).transpose()?)
     }
 
-    /// Brings the files up to date: those that follow from one checkpoint, or all.
-    pub(super) fn publish(&self, changed: Option<&Checkpoint>) -> Result<(), Error> {
-        if !self.about.checkpoint {
-            return Ok(());
-        }
-        let published = self.project.publish(self.run.id.as_str(), || match changed {
+    /// Brings the files up to date: those that follow from the checkpoint that was made, or all if there may be more.
+    pub(super) fn publish(&self, outdated: Outdated, made: Option<&Checkpoint>) -> Result<(), Error> {
+        let made = made.filter(|_| outdated.is_only());
+        let published = self.project.publish(outdated, || match made {
             Some(checkpoint) => self.views_of(checkpoint),
             None => self.views(),
         });
@@ -158,8 +151,9 @@ pub fn catch_up(project: &Project) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     for key in project.stale_views() {
         let Ok(id) = key.parse() else { continue };
-        if let Ok(plan) = Plan::open(project, &id) {
-            plan.publish(None)?;
+        let Ok(plan) = Plan::open(project, &id) else { continue };
+        if let Some(outdated) = project.take_over_view(&key) {
+            plan.publish(outdated, None)?;
             done.push(key);
         }
     }

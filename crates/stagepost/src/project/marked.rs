@@ -1,5 +1,7 @@
 //! Checkpoints that the user's repository knows too: a commit on the branch, or a snapshot beside it, and a tag.
 
+use std::time::Duration;
+
 use super::branch::operation_name;
 use super::cut_off::tag_ref;
 use super::{BranchError, Error, Project, Save};
@@ -162,21 +164,18 @@ impl Project {
         Ok(changes.iter().all(|change| snapshots.is_own_record(&change.path)))
     }
 
-    /// Gives up checkpoints and deletes their tags as the user would. The caller holds the lock of the work tree: as
-    /// long as it does, nobody takes this for cut off. Tags go first; if it is cut off in between, they are put back by
+    /// Gives up checkpoints and deletes their tags as the user would. The caller holds the lock of the work tree. Tags go first; if it is cut off in between, they are put back by
     /// [`Project::mend_tags`].
     pub fn forget_tagged(&self, key: &str, tags: &[String], ids: &[CheckpointId]) -> Result<(), Error> {
-        let mark = format!("{TAGS_OF}{key}");
-        self.begin_view(&mark)?;
+        let mark = self.begin_view(&format!("{TAGS_OF}{key}"))?;
         if !tags.is_empty() {
             self.user_git()?.delete_tags(tags)?;
         }
         self.forget(ids)?;
-        self.leave_view(&mark);
-        Ok(())
+        mark.end()
     }
 
-    /// Puts tags back that a deletion took away before it was cut off. The caller holds the lock of the work tree. `key` is
+    /// Puts tags back that a deletion took away before it was cut off; not while someone works on the work tree. `key` is
     /// the one that it was begun with, `prefix` what all tags begin with, and `records` are those that name one.
     pub fn mend_tags<E: From<Error>>(
         &self,
@@ -184,13 +183,10 @@ impl Project {
         prefix: &str,
         records: impl FnOnce() -> Result<Vec<Checkpoint>, E>,
     ) -> Result<(), E> {
-        let mark = format!("{TAGS_OF}{key}");
-        if !self.is_marked(&mark) {
-            return Ok(());
-        }
+        let Some(mark) = self.take_over_view(&format!("{TAGS_OF}{key}")) else { return Ok(()) };
+        let Ok(_lock) = self.lock_work_tree(Duration::ZERO) else { return Ok(()) };
         self.put_tags_back(prefix, &records()?)?;
-        self.leave_view(&mark);
-        Ok(())
+        Ok(mark.end()?)
     }
 
     /// Tags that are right stay as they are.

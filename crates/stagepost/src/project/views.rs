@@ -1,17 +1,16 @@
 //! Views: files in other systems' formats, derived from the store, never the truth.
 //!
 //! A view is replaced as a whole. Before the record changes that it is derived from, a mark says that it is out of
-//! date; whoever finds the mark later brings it up to date. Views are in no snapshot, ignored by git, and never
-//! rolled back.
+//! date ([`Outdated`]); whoever finds one that nobody holds brings the view up to date. Views are in no snapshot, ignored
+//! by git, and never rolled back.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::marked::TAGS_OF;
-use super::{Error, Project};
+use super::{Error, Outdated, Project};
 use crate::formats::{maestro, runs};
 use crate::lock::Lock;
 use crate::model::RepoPath;
@@ -31,11 +30,13 @@ const OURS: &str = "# stagepost: views of its store";
 
 impl Project {
     /// Says that a view is about to be out of date.
-    pub fn begin_view(&self, key: &str) -> Result<(), Error> {
-        let folder = self.pending_folder();
-        let path = folder.join(key);
-        let made = private::folders(&folder).and_then(|()| private::write(&path, b""));
-        made.map_err(|source| Error::File { doing: "make", path, source })
+    pub fn begin_view(&self, key: &str) -> Result<Outdated, Error> {
+        Outdated::begin(self.pending_folder().join(key), self.settings.busy_timeout)
+    }
+
+    /// Takes over a view that a crash left out of date; `None` if it is not, or someone is still at work on it.
+    pub fn take_over_view(&self, key: &str) -> Option<Outdated> {
+        Outdated::take_over(self.pending_folder().join(key))
     }
 
     /// Lists the views that are out of date, and those whose tags are, because something was cut off or is under way.
@@ -47,14 +48,19 @@ impl Project {
         keys.into_iter().collect()
     }
 
-    pub(super) fn is_marked(&self, key: &str) -> bool {
-        self.pending_folder().join(key).exists()
-    }
-
-    /// Brings a view up to date: `derive` runs while no other process writes views, so the newest state wins.
+    /// Brings a view up to date and takes its mark away.
     pub fn publish<E: From<Error>>(
         &self,
-        key: &str,
+        outdated: Outdated,
+        derive: impl FnOnce() -> Result<Vec<View>, E>,
+    ) -> Result<(), E> {
+        self.write_views(derive)?;
+        Ok(outdated.end()?)
+    }
+
+    /// Writes views: `derive` runs while no other process writes any, so the newest state wins.
+    pub fn write_views<E: From<Error>>(
+        &self,
         derive: impl FnOnce() -> Result<Vec<View>, E>,
     ) -> Result<(), E> {
         let lock = Lock::take(&self.place.store.join("views.lock"), self.settings.busy_timeout);
@@ -62,13 +68,7 @@ impl Project {
         for view in derive()? {
             self.write_view(&view)?;
         }
-        match fs::remove_file(self.pending_folder().join(key)) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                let path = self.pending_folder().join(key);
-                Err(Error::File { doing: "remove", path, source }.into())
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Says what snapshots leave out: the views that were ever written here.
@@ -155,16 +155,10 @@ impl Project {
     }
 
     /// Says that nothing changed that a view is derived from.
-    pub fn leave_view(&self, key: &str) {
-        // If this fails, the view is derived once more for nothing.
-        let _ = fs::remove_file(self.pending_folder().join(key));
-    }
-
-    /// As [`Project::leave_view`], for a command that failed. Whoever holds the lock of the work tree meanwhile may have
-    /// made the same mark, and still needs it.
-    pub fn leave_view_after_failure(&self, key: &str) {
-        if let Ok(_lock) = self.lock_work_tree(Duration::ZERO) {
-            self.leave_view(key);
+    pub fn leave_view(&self, outdated: Outdated) {
+        if outdated.is_only() {
+            // If this fails, the view is derived once more for nothing.
+            let _ = outdated.end();
         }
     }
 

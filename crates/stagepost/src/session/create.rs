@@ -106,13 +106,15 @@ impl Session<'_> {
         if !findings.is_empty() {
             return Err(Error::Invalid { findings });
         }
-        self.claim_views()?;
-        let saved = self.save(new);
-        if saved.is_err() {
-            self.project.leave_view_after_failure(self.run.id.as_str());
-        }
-        let saved = saved?;
-        self.publish()?;
+        let outdated = self.claim_views()?;
+        let saved = match self.save(new) {
+            Ok(saved) => saved,
+            Err(error) => {
+                self.project.leave_view(outdated);
+                return Err(error);
+            }
+        };
+        self.publish(outdated)?;
         Ok(Checkpoint::new(saved, 0))
     }
 

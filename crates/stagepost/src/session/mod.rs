@@ -64,7 +64,7 @@ pub use view::{catch_up, export};
 
 use crate::formats::maestro;
 use crate::model::{Imported, Phase, Run, RunId, RunKind};
-use crate::project::{self, Project};
+use crate::project::{self, Outdated, Project};
 use crate::store::{Batch, Expect, NewEntry, Query};
 use events::Happened;
 
@@ -161,11 +161,11 @@ impl<'p> Session<'p> {
         run.description = request.to_owned();
         run.metadata.insert("git_context".to_owned(), git_context(project)?);
         let session = Self { project, run };
-        session.claim_views()?;
+        let outdated = session.claim_views()?;
         let entries = vec![NewEntry::Run(session.run.clone())];
         let expect = vec![Expect::NewRun(session.run.id.clone())];
         project.store().write(Batch { entries, expect, ..Batch::default() })?;
-        session.publish()?;
+        session.publish(outdated)?;
         Ok(session)
     }
 
@@ -182,9 +182,9 @@ impl<'p> Session<'p> {
 
     /// Says how the session stands, such as completed; new work after that counts more.
     pub fn set_status(&self, status: Status) -> Result<(), Error> {
-        self.project.begin_view(self.run.id.as_str())?;
+        let outdated = self.project.begin_view(self.run.id.as_str())?;
         self.say(&Happened::Status { status })?;
-        self.publish()
+        self.publish(outdated)
     }
 
     /// Lists the checkpoints, newest first.
@@ -226,14 +226,14 @@ impl<'p> Session<'p> {
     pub fn delete(&self, name: &str, tag: Tag) -> Result<Checkpoint, Error> {
         let _lock = self.project.lock_work_tree(self.project.settings().busy_timeout)?;
         let checkpoint = self.get(name)?;
-        self.project.begin_view(self.run.id.as_str())?;
+        let outdated = self.project.begin_view(self.run.id.as_str())?;
         let tags = checkpoint.mark().tag.filter(|_| tag == Tag::Delete);
         self.project.forget_tagged(self.run.id.as_str(), tags.as_slice(), &[checkpoint.id()])?;
-        self.publish()?;
+        self.publish(outdated)?;
         Ok(checkpoint)
     }
 
-    fn claim_views(&self) -> Result<(), Error> {
+    fn claim_views(&self) -> Result<Outdated, Error> {
         let files = [maestro::CHECKPOINTS, maestro::HISTORY, maestro::METADATA];
         for file in files {
             self.project.claim_view(&maestro::path(self.run.id.as_str(), file))?;

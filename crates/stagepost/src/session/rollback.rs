@@ -50,13 +50,13 @@ impl Session<'_> {
     pub fn rollback(&self, name: &str, mode: RollbackMode, changes: Changes) -> Result<Rollback, Error> {
         let checkpoint = self.get(name)?;
         let mut rollback = self.attempt(&checkpoint, mode)?;
-        self.project.begin_view(self.run.id.as_str())?;
+        let outdated = self.project.begin_view(self.run.id.as_str())?;
         let done = self.carry_out(&checkpoint, changes, &mut rollback);
         rollback.head_after = self.head()?;
         rollback.success = done.is_ok();
         rollback.error = done.as_ref().err().map(chain);
         self.say(&Happened::RollbackEnded { rollback: rollback.clone() })?;
-        self.publish()?;
+        self.publish(outdated)?;
         done.map(|()| rollback)
     }
 

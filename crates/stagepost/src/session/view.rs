@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::cache::{self, Entries};
 use super::events::Happened;
@@ -10,7 +9,7 @@ use super::{Checkpoint, Error, Session, Status};
 use crate::formats::maestro::{self, History, Operation, Statistics, Summary};
 use crate::formats::{pretty, zoned};
 use crate::model::{Rollback, Timestamp};
-use crate::project::{Project, View, export_file};
+use crate::project::{Outdated, Project, View, export_file};
 
 /// Everything of a session, from which all its files are derived.
 struct Whole {
@@ -31,8 +30,8 @@ impl Session<'_> {
     }
 
     /// Brings the session's files up to date.
-    pub(super) fn publish(&self) -> Result<(), Error> {
-        let published = self.project.publish(self.run.id.as_str(), || self.views());
+    pub(super) fn publish(&self, outdated: Outdated) -> Result<(), Error> {
+        let published = self.project.publish(outdated, || self.views());
         published.map_err(|source| Error::View { session: self.run.id.clone(), source: Box::new(source) })
     }
 
@@ -163,11 +162,10 @@ pub fn catch_up(project: &Project) -> Result<Vec<String>, Error> {
     let mut done = Vec::new();
     for key in project.stale_views() {
         let Ok(id) = key.parse() else { continue };
-        if let Ok(session) = Session::open(project, &id) {
-            // Whoever holds the lock is still at it.
-            let Ok(_lock) = project.lock_work_tree(Duration::ZERO) else { continue };
-            session.mend_tags()?;
-            session.publish()?;
+        let Ok(session) = Session::open(project, &id) else { continue };
+        session.mend_tags()?;
+        if let Some(outdated) = project.take_over_view(&key) {
+            session.publish(outdated)?;
             done.push(key);
         }
     }

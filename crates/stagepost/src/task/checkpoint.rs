@@ -90,16 +90,16 @@ impl Task<'_> {
     /// Makes a checkpoint of a stage. If the stage has one already, its tag moves here and the older one stays in the
     /// history.
     pub fn save(&self, new: NewCheckpoint) -> Result<Checkpoint, Error> {
-        view::claim(self.project)?;
-        let (stage, saved) = (new.stage, self.save_marked(new));
-        let saved = match saved {
+        let outdated = view::claim(self.project)?;
+        let stage = new.stage;
+        let saved = match self.save_marked(new) {
             Ok(saved) => saved,
             Err(error) => {
-                self.project.leave_view_after_failure(view::KEY);
+                self.project.leave_view(outdated);
                 return Err(error.into());
             }
         };
-        view::publish(self.project)?;
+        view::publish(self.project, outdated)?;
         let position = u64::MAX;
         Ok(Checkpoint { position, task: self.number, stage, record: saved })
     }
@@ -168,7 +168,7 @@ impl Task<'_> {
             Rollback::Hard => Mode::Hard,
         };
         let outcome = self.project.restore(&target, &Wish { mode, paths: Vec::new() })?;
-        view::publish(self.project)?;
+        view::publish(self.project, self.project.begin_view(view::KEY)?)?;
         Ok(outcome)
     }
 }

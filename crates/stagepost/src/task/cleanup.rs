@@ -132,9 +132,9 @@ pub fn apply_cleanup(project: &Project, plan: &CleanupPlan) -> Result<Cleaned, E
         return Ok(Cleaned { removed: 0, collected: Collected::default() });
     }
     let _lock = project.lock_work_tree(project.settings().busy_timeout)?;
-    project.begin_view(view::KEY)?;
+    let outdated = project.begin_view(view::KEY)?;
     let ids: Vec<_> = plan.remove.iter().map(|removal| removal.id).collect();
     project.forget_tagged(view::KEY, &free_tags(project, plan)?, &ids)?;
-    view::publish(project)?;
+    view::publish(project, outdated)?;
     Ok(Cleaned { removed: ids.len(), collected: project.store().collect()? })
 }

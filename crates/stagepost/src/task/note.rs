@@ -51,10 +51,10 @@ impl Task<'_> {
 }
 
 fn note(project: &Project, key: String, text: &str) -> Result<(), Error> {
-    view::claim(project)?;
+    let outdated = view::claim(project)?;
     let note = Note::Text { text: text.to_owned() };
     write(project, vec![note.event(key, project.context().clock.now())])?;
-    view::publish(project)
+    view::publish(project, outdated)
 }
 
 fn write(project: &Project, notes: Vec<Event>) -> Result<(), Error> {

@@ -1,18 +1,17 @@
 //! Tasks in the files of the design they follow.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::{Checkpoint, Error, Task, note};
 use crate::formats::pretty;
 use crate::formats::tasks::{Entry, LIST, PROGRESS};
-use crate::project::{Project, View, export_file};
+use crate::project::{Outdated, Project, View, export_file};
 
 /// The mark of these views while they are out of date. No session can have this name: it holds a colon.
 pub(super) const KEY: &str = "tasks:";
 
 /// Makes the places of the views ours before anything is saved, so that no snapshot holds them.
-pub(super) fn claim(project: &Project) -> Result<(), Error> {
+pub(super) fn claim(project: &Project) -> Result<Outdated, Error> {
     note::adopt(project)?;
     project.claim_view(LIST)?;
     project.claim_view(PROGRESS)?;
@@ -20,8 +19,8 @@ pub(super) fn claim(project: &Project) -> Result<(), Error> {
 }
 
 /// Brings the files up to date.
-pub(super) fn publish(project: &Project) -> Result<(), Error> {
-    let published = project.publish(KEY, || views(project));
+pub(super) fn publish(project: &Project, outdated: Outdated) -> Result<(), Error> {
+    let published = project.publish(outdated, || views(project));
     published.map_err(|source| Error::View { source: Box::new(source) })
 }
 
@@ -67,11 +66,10 @@ pub fn catch_up(project: &Project) -> Result<bool, Error> {
     if !project.stale_views().iter().any(|key| key == KEY) {
         return Ok(false);
     }
-    // Whoever holds the lock is still at it.
-    let Ok(_lock) = project.lock_work_tree(Duration::ZERO) else { return Ok(false) };
     project.mend_tags(KEY, "checkpoint-t", || {
         Ok::<_, Error>(current(project)?.into_iter().map(Checkpoint::into_record).collect())
     })?;
-    publish(project)?;
+    let Some(outdated) = project.take_over_view(KEY) else { return Ok(false) };
+    publish(project, outdated)?;
     Ok(true)
 }

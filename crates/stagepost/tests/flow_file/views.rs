@@ -201,7 +201,7 @@ fn files_that_a_crash_left_behind_are_brought_up_to_date() {
     let good = fs::read(&path).unwrap();
     fs::write(&path, "{}").unwrap();
     assert!(view::catch_up(&project).unwrap().is_empty(), "nothing says that it is out of date");
-    project.begin_view("run:r1").unwrap();
+    drop(project.begin_view("run:r1").unwrap());
     assert_eq!(view::catch_up(&project).unwrap(), [run_id("r1")]);
     assert_eq!(fs::read(&path).unwrap(), good);
     assert!(view::catch_up(&project).unwrap().is_empty());

@@ -158,14 +158,41 @@ fn files_that_a_crash_left_behind_are_caught_up_with() {
     // As if it had been killed after the record and before the file.
     let file = format!("out/checkpoints/plans/my_song_{}_iter01_raw.json", plan.id());
     home.remove(&file);
-    project.begin_view(plan.id().as_str()).unwrap();
+    drop(project.begin_view(plan.id().as_str()).unwrap());
     plan.write_iteration_checkpoint(&Part::raw(), json!({"plan": 2}), 2).unwrap();
     assert!(home.read(&file).is_some(), "the next record brings all files up to date");
     home.remove(&file);
-    project.begin_view(plan.id().as_str()).unwrap();
+    drop(project.begin_view(plan.id().as_str()).unwrap());
     assert_eq!(catch_up(&project).unwrap(), [plan.id().to_string()]);
     assert!(home.read(&file).is_some());
     assert!(catch_up(&project).unwrap().is_empty());
+}
+
+#[test]
+fn files_of_one_that_is_killed_while_others_record_are_caught_up_with() {
+    let home = TempProject::git();
+    let project = home.open();
+    let settings =
+        Settings { project_name: "my_song".into(), output_dir: Some("out".into()), checkpoint: true };
+    let plan = Plan::start_run(&project, &settings).unwrap();
+    plan.write_iteration_checkpoint(&Part::raw(), json!({"plan": 1}), 1).unwrap();
+    let file = format!("out/checkpoints/plans/my_song_{}_iter01_raw.json", plan.id());
+    home.remove(&file);
+    // Another process has written its record and not yet its file.
+    let at_work = project.begin_view(plan.id().as_str()).unwrap();
+    assert!(catch_up(&project).unwrap().is_empty(), "it is still at work");
+    plan.write_iteration_checkpoint(&Part::raw(), json!({"plan": 2}), 2).unwrap();
+    assert!(!project.stale_views().is_empty(), "the mark of the other is left");
+    home.remove(&file);
+    drop(at_work);
+    assert_eq!(catch_up(&project).unwrap(), [plan.id().to_string()]);
+    assert!(home.read(&file).is_some());
+    // One that came later and was killed is noticed by the one that came first.
+    let first = project.begin_view(plan.id().as_str()).unwrap();
+    drop(project.begin_view(plan.id().as_str()).unwrap());
+    assert!(!first.is_only());
+    project.leave_view(first);
+    assert_eq!(catch_up(&project).unwrap(), [plan.id().to_string()]);
 }
 
 #[test]

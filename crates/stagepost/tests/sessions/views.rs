@@ -175,13 +175,13 @@ fn a_view_that_a_crash_left_behind_is_brought_up_to_date_by_the_next_command() {
     let fresh = home.read(&path).unwrap();
     // As if the process had been killed between the record and the view.
     home.write(&path, &stale);
-    project.begin_view(session.id().as_str()).unwrap();
+    drop(project.begin_view(session.id().as_str()).unwrap());
     let again = home.open();
     assert_eq!(session::catch_up(&again).unwrap(), [session.id().to_string()]);
     assert_eq!(home.read(&path).unwrap(), fresh);
     assert!(again.stale_views().is_empty());
 
-    project.begin_view("tasks:").unwrap();
+    drop(project.begin_view("tasks:").unwrap());
     assert!(task::catch_up(&again).unwrap());
     assert!(!task::catch_up(&again).unwrap());
 }
@@ -224,7 +224,7 @@ fn a_tag_whose_deletion_was_cut_off_is_put_back_by_the_next_command() {
     let names = ["checkpoint-t1-start".to_owned(), created.mark().tag.unwrap()];
     for (name, mark) in names.iter().zip(["tags:tasks:".to_owned(), format!("tags:{}", session.id())]) {
         home.run_git(&["tag", "-d", name]);
-        project.begin_view(&mark).unwrap();
+        drop(project.begin_view(&mark).unwrap());
     }
     let lock = project.lock_work_tree(Duration::ZERO).unwrap();
     let next = home.open();
@@ -248,16 +248,18 @@ fn who_is_refused_leaves_the_mark_of_the_one_that_is_at_work() {
     // Another process has the lock and is about to write a record.
     let lock = project.lock_work_tree(Duration::ZERO).unwrap();
     let keys = ["tasks:".to_owned(), session.id().to_string()];
-    keys.iter().for_each(|key| project.begin_view(key).unwrap());
+    let marks = keys.map(|key| project.begin_view(&key).unwrap());
     let other = impatient(&home);
     let refused = session::Session::open(&other, session.id()).unwrap();
     assert!(refused.create(NewCheckpoint::new(Phase::Plan, "two")).is_err());
-    assert!(Task::new(&other, 1).unwrap().save(task::NewCheckpoint::new(Stage::Start, "two")).is_err());
+    let task = Task::new(&other, 1).unwrap();
+    assert!(task.save(task::NewCheckpoint::new(Stage::Start, "two")).is_err());
+    task.log_progress("writes the same files without that lock").unwrap();
     task::catch_up(&other).unwrap();
     session::catch_up(&other).unwrap();
     assert_eq!(project.stale_views().len(), 2, "{:?}", project.stale_views());
     // It was killed; the next command brings the files up to date.
-    drop(lock);
+    drop((lock, marks));
     task::catch_up(&other).unwrap();
     session::catch_up(&other).unwrap();
     assert!(project.stale_views().is_empty());
@@ -296,7 +298,7 @@ fn a_log_put_together_from_what_was_cached_is_the_one_derived_anew() {
     let check = |why: &str| {
         let (cached, listed) = (files(), session.list_json().unwrap());
         std::fs::remove_file(&cache).unwrap();
-        project.begin_view(session.id().as_str()).unwrap();
+        drop(project.begin_view(session.id().as_str()).unwrap());
         session::catch_up(&project).unwrap();
         assert_eq!(files(), cached, "{why}");
         assert_eq!(session.list_json().unwrap(), listed, "{why}");

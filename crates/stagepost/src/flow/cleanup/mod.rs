@@ -185,7 +185,7 @@ pub fn apply(project: &Project, plan: &Plan) -> Result<Cleaned, Error> {
 /// Writes the report where the format has it, and says where that is.
 pub fn write_report(project: &Project, report: &Report) -> Result<std::path::PathBuf, Error> {
     let view = View { path: runs::REPORT.to_owned(), bytes: report.markdown().into_bytes() };
-    project.publish("cleanup:", || Ok::<_, Error>(vec![view]))?;
+    project.write_views(|| Ok::<_, Error>(vec![view]))?;
     Ok(project.place().root.join(runs::REPORT))
 }
 

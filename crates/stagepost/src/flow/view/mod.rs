@@ -16,7 +16,7 @@ use super::definition::Flow;
 use super::{Error, History, RunState, is_driven};
 use crate::formats::runs;
 use crate::model::RunId;
-use crate::project::{Project, View};
+use crate::project::{Outdated, Project, View};
 
 pub(super) use files::Files;
 pub(super) use publisher::Publisher;
@@ -25,25 +25,32 @@ pub(super) use publisher::Publisher;
 const MARK: &str = "run:";
 
 /// Says that the files of a run are about to be out of date.
-fn begin(project: &Project, run: &RunId) -> Result<(), Error> {
+fn begin(project: &Project, run: &RunId) -> Result<Outdated, Error> {
     Ok(project.begin_view(&format!("{MARK}{run}"))?)
 }
 
 /// Brings the files of a run up to date, or leaves a mark for the next command: they are only views.
 pub(super) fn refresh(project: &Project, run: &RunId) {
-    let _ = begin(project, run).and_then(|()| publish(project, run));
+    let _ = publish(project, run);
 }
 
 /// Brings the files of a run up to date: all of `run.json` and the registry, and the newest checkpoints.
 ///
 /// A run that code drives has no files, and neither has one whose flow says `view: false`.
 pub fn publish(project: &Project, run: &RunId) -> Result<(), Error> {
-    publish_as(project, run, None)
+    bring_up(project, run, begin(project, run)?, None)
 }
 
-/// As [`publish`]; whoever has read the flow already hands it in.
-fn publish_as(project: &Project, run: &RunId, flow: Option<&Flow>) -> Result<(), Error> {
-    let key = format!("{MARK}{run}");
+/// As [`publish`]. As long as the run goes on, its files are about to be out of date again, and the mark stays.
+fn bring_up(project: &Project, run: &RunId, outdated: Outdated, flow: Option<&Flow>) -> Result<(), Error> {
+    if write(project, run, flow)? {
+        return Ok(());
+    }
+    Ok(outdated.end()?)
+}
+
+/// Writes the files of a run and says whether it goes on. Whoever has read the flow already hands it in.
+fn write(project: &Project, run: &RunId, flow: Option<&Flow>) -> Result<bool, Error> {
     let mut goes_on = false;
     let derive = || -> Result<Vec<View>, Error> {
         let history = History::load(project, run)?;
@@ -62,11 +69,8 @@ fn publish_as(project: &Project, run: &RunId, flow: Option<&Flow>) -> Result<(),
         views.extend(missing.map(|one| files.checkpoint(one)));
         Ok(views)
     };
-    project.publish(&key, derive)?;
-    if goes_on {
-        begin(project, run)?;
-    }
-    Ok(())
+    project.write_views(derive)?;
+    Ok(goes_on)
 }
 
 /// Brings up to date the files of runs that a crash left behind; says of which.
@@ -74,13 +78,11 @@ pub fn catch_up(project: &Project) -> Result<Vec<RunId>, Error> {
     let mut done = Vec::new();
     for key in project.stale_views() {
         let Some(run) = key.strip_prefix(MARK).and_then(|id| RunId::new(id).ok()) else { continue };
-        // Whoever drives it keeps its files up to date.
-        if is_driven(project, &run) {
-            continue;
-        }
+        // Whoever drives it holds the mark, and keeps its files up to date.
+        let Some(outdated) = project.take_over_view(&key) else { continue };
         match project.store().run(&run)? {
-            Some(_) => publish(project, &run)?,
-            None => project.leave_view(&key),
+            Some(_) => bring_up(project, &run, outdated, None)?,
+            None => outdated.end()?,
         }
         done.push(run);
     }
@@ -100,7 +102,10 @@ pub(super) fn remove(project: &Project, run: &RunId) {
     // These fail where something else is inside, which is as it should be.
     let _ = fs::remove_dir(folder.join(runs::CHECKPOINTS));
     let _ = fs::remove_dir(&folder);
-    project.leave_view(&format!("{MARK}{run}"));
+    if let Some(outdated) = project.take_over_view(&format!("{MARK}{run}")) {
+        // If this fails, the next command finds nothing of the run any more, and ends it.
+        let _ = outdated.end();
+    }
 }
 
 /// Removes checkpoints that we wrote and that are not wanted any more.

@@ -4,10 +4,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{begin, publish_as};
+use super::{begin, bring_up, write};
 use crate::flow::definition::Flow;
 use crate::model::RunId;
-use crate::project::Project;
+use crate::project::{Outdated, Project};
 
 /// Files are this old at most while steps end one after the other, unless writing them takes long.
 const OLDEST: Duration = Duration::from_millis(200);
@@ -20,7 +20,8 @@ const SHARE: u32 = 50;
 /// the mark stays, so that the next command tries again and says why it fails.
 #[derive(Debug)]
 pub(in super::super) struct Publisher {
-    is_wanted: bool,
+    /// Held while the run is driven; without it no files are wanted, or there can be none.
+    outdated: Option<Outdated>,
     pending: Mutex<Pending>,
 }
 
@@ -37,11 +38,9 @@ struct Pending {
 impl Publisher {
     /// Begins; from now on the files are about to be out of date.
     pub(in super::super) fn new(project: &Project, run: &RunId, is_wanted: bool) -> Self {
-        if is_wanted {
-            let _ = begin(project, run);
-        }
+        let outdated = is_wanted.then(|| begin(project, run).ok()).flatten();
         let now = Instant::now();
-        Self { is_wanted, pending: Mutex::new(Pending { behind: Some(now), changed: now, not_before: now }) }
+        Self { outdated, pending: Mutex::new(Pending { behind: Some(now), changed: now, not_before: now }) }
     }
 
     /// Says that something happened to the run.
@@ -54,7 +53,7 @@ impl Publisher {
 
     /// Publishes if something changed and either nothing more happens now or that was put off for long.
     pub(in super::super) fn when_due(&self, project: &Project, run: &RunId, flow: &Flow) {
-        if !self.is_wanted {
+        if self.outdated.is_none() {
             return;
         }
         let begun = Instant::now();
@@ -67,15 +66,15 @@ impl Publisher {
                 return;
             }
         }
-        let _ = publish_as(project, run, Some(flow));
+        let _ = write(project, run, Some(flow));
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         pending.not_before = Instant::now() + begun.elapsed() * SHARE;
     }
 
     /// Publishes how it ended.
     pub(in super::super) fn finish(self, project: &Project, run: &RunId, flow: &Flow) {
-        if self.is_wanted {
-            let _ = publish_as(project, run, Some(flow));
+        if let Some(outdated) = self.outdated {
+            let _ = bring_up(project, run, outdated, Some(flow));
         }
     }
 }
