@@ -85,7 +85,7 @@ pub struct RestoreRecord {
     pub safety: CheckpointId,
     /// What was put back of it.
     pub mode: Mode,
-    /// The files and folders; none means all.
+    /// The files and folders, with those that had to go because they were in the way; none means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<RepoPath>,
     /// Who did it.
@@ -187,7 +187,7 @@ impl Project {
             target: target.id,
             safety: safety.id,
             mode: wish.mode,
-            paths: wish.paths.clone(),
+            paths: touched(wish, &plan),
             who: self.context.who.clone(),
         };
         let restore = plan.restore().clone();
@@ -309,6 +309,14 @@ impl Project {
         };
         Ok(stacks.flat_map(|stacks| newest(stacks.undo).chain(newest(stacks.redo))).collect())
     }
+}
+
+/// What an undo has to put back: what was asked for, and what was in its way.
+fn touched(wish: &Wish, plan: &RestorePlan) -> Vec<RepoPath> {
+    let is_asked = |path: &RepoPath| wish.paths.iter().any(|folder| path.is_within(folder));
+    let in_the_way = plan.files.deletes.iter().map(|delete| &delete.path).filter(|path| !is_asked(path));
+    let in_the_way = in_the_way.filter(|_| !wish.paths.is_empty());
+    wish.paths.iter().chain(in_the_way).cloned().collect()
 }
 
 fn done(body: Value) -> Option<RestoreRecord> {
