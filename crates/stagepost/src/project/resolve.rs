@@ -16,11 +16,11 @@ impl Project {
     pub fn resolve(&self, name: &str) -> Result<Checkpoint, Error> {
         let not_found = || Error::NotFound { name: name.to_owned() };
         if let Some(back) = steps_back(name) {
-            return self.newest(back)?.ok_or_else(not_found);
+            return self.newest(Query::default(), back)?.ok_or_else(not_found);
         }
         if name == "last-good" {
-            let query = Query { good: true, limit: Some(1), ..Query::default() };
-            return self.log(&query)?.pop().ok_or_else(not_found);
+            let query = Query { good: true, ..Query::default() };
+            return self.newest(query, 0)?.ok_or_else(not_found);
         }
         if let Ok(id) = name.parse::<CheckpointId>() {
             return live(self.store.checkpoint(&id)?.ok_or_else(not_found)?);
@@ -61,11 +61,11 @@ impl Project {
         !matches!(content.kind, Kind::Safety { .. }) && !content.snapshot.as_ref().is_some_and(elsewhere)
     }
 
-    /// The newest checkpoint of this work tree's history but `back`.
-    pub(super) fn newest(&self, back: usize) -> Result<Option<Checkpoint>, Error> {
+    /// The newest checkpoint of this work tree's history but `back`, of those that `query` asks for.
+    pub(super) fn newest(&self, query: Query, back: usize) -> Result<Option<Checkpoint>, Error> {
         let (mut before, mut left) = (None, back);
         loop {
-            let query = Query { before, limit: Some(back + 16), ..Query::default() };
+            let query = Query { before, limit: Some(back + 16), ..query.clone() };
             let listed = self.store.list(&query)?;
             let Some(last) = listed.last() else { return Ok(None) };
             before = Some(last.position);
@@ -80,8 +80,12 @@ impl Project {
 
     fn by_label(&self, name: &str) -> Result<Option<Checkpoint>, Error> {
         let Ok(label) = name.parse::<Label>() else { return Ok(None) };
-        let query = Query { label: Some(label), limit: Some(1), ..Query::default() };
-        Ok(self.log(&query)?.pop())
+        let query = Query { label: Some(label), ..Query::default() };
+        // Several work trees may use the same names; the own history comes first.
+        match self.newest(query.clone(), 0)? {
+            Some(found) => Ok(Some(found)),
+            None => Ok(self.log(&Query { limit: Some(1), ..query })?.pop()),
+        }
     }
 
     fn by_prefix(&self, name: &str) -> Result<Option<CheckpointId>, Error> {

@@ -23,7 +23,7 @@ impl Project {
         let good = Query { good: true, limit: Some(1), ..Query::default() };
         let usage = self.store.usage()?;
         Ok(Status {
-            latest: self.newest(0)?,
+            latest: self.newest(Query::default(), 0)?,
             last_good: self.log(&good)?.pop(),
             entries: usage.entries,
             bytes: usage.bytes,
