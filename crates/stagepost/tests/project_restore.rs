@@ -1,7 +1,7 @@
 //! Going back and forward, with real files, real git and a real store.
 
 use stagepost::model::{Kind, RepoPath, Topic};
-use stagepost::project::{Error, Project, Save, Settings, Verb, Wish};
+use stagepost::project::{Error, Files, Health, Project, Save, Settings, StoreKind, Verb, Wish};
 use stagepost::retention::Policy;
 use stagepost::snapshot::restore::Mode;
 use stagepost::store::{Batch, EventQuery, NewEntry, Query};
@@ -88,6 +88,25 @@ fn single_paths_leave_the_rest_alone_and_are_undone_alone() {
     temp.write("b.txt", "three");
     project.undo().unwrap();
     assert_eq!((temp.read("a.txt").as_deref(), temp.read("b.txt").as_deref()), (Some("two"), Some("three")));
+}
+
+#[test]
+fn what_was_in_the_way_of_a_single_path_comes_back_with_undo() {
+    let temp = TempProject::git();
+    let project = temp.write("d/f", "one").open();
+    let first = save_files(&project, "first");
+    temp.remove("d/f");
+    std::fs::remove_dir(temp.root().join("d")).unwrap();
+    temp.write("d", "precious");
+    for _ in 0..2 {
+        project.restore(&first, &Wish { mode: Mode::Files, paths: vec![RepoPath::from("d/f")] }).unwrap();
+        assert_eq!(temp.read("d/f").as_deref(), Some("one"));
+        project.undo().unwrap();
+        assert_eq!(temp.read("d").as_deref(), Some("precious"));
+        project.redo().unwrap();
+        assert_eq!(temp.read("d/f").as_deref(), Some("one"));
+        project.undo().unwrap();
+    }
 }
 
 #[test]
@@ -226,6 +245,75 @@ fn verify_names_a_checkpoint_whose_files_are_damaged() {
 }
 
 #[test]
+fn verify_names_a_snapshot_that_no_ref_keeps_and_doctor_keeps_it_again() {
+    let temp = TempProject::git();
+    let project = temp.write("a", "one").open();
+    let first = save_files(&project, "first");
+    save_files(&project, "second");
+    assert!(project.verify().unwrap().is_sound());
+    temp.run_git(&["update-ref", "-d", &format!("refs/stagepost/main/{}", first.id)]);
+    let damage = project.verify().unwrap().damage;
+    assert_eq!(damage.iter().map(|damage| damage.checkpoint).collect::<Vec<_>>(), [Some(first.id)]);
+    let health = |fix| {
+        let checks = project.doctor(fix).unwrap();
+        checks.iter().find(|check| check.name == "refs").unwrap().health
+    };
+    assert_eq!((health(false), health(true), health(false)), (Health::Fixable, Health::Fixed, Health::Good));
+    assert!(project.verify().unwrap().is_sound());
+}
+
+#[test]
+fn what_another_store_keeps_is_left_by_gc() {
+    let temp = TempProject::git();
+    let project = temp.write("a", "one").open();
+    let old = save_files(&project, "of the store that was here first");
+    let store = project.place().store.clone();
+    drop(project);
+    std::fs::rename(&store, temp.beside("moved")).unwrap();
+    let project = temp.write("a", "two").open();
+    save_files(&project, "of the new one");
+    project.apply_gc(&project.plan_gc(&Policy::default()).unwrap()).unwrap();
+    assert!(temp.run_git(&["for-each-ref"]).contains(&old.id.to_string()));
+}
+
+#[test]
+fn snapshots_are_found_where_they_were_kept_before() {
+    let temp = TempProject::git();
+    let private = || {
+        let mut settings = Settings::default();
+        settings.store = StoreKind::Private;
+        settings
+    };
+    let project = temp.write("a", "one").open_with(temp.root(), private());
+    let first = save_files(&project, "kept apart");
+    let project = temp.write("a", "two").open();
+    let second = save_files(&project, "kept in the repository");
+    for settings in [Settings::default(), private()] {
+        let project = temp.open_with(temp.root(), settings);
+        assert!(project.verify().unwrap().is_sound());
+        project.restore(&first, &whole()).unwrap();
+        assert_eq!(temp.read("a").as_deref(), Some("one"));
+        project.restore(&second, &whole()).unwrap();
+        assert_eq!(temp.read("a").as_deref(), Some("two"));
+    }
+}
+
+#[test]
+fn a_folder_that_becomes_a_repository_keeps_its_snapshots() {
+    let temp = TempProject::plain();
+    let project = temp.write("a", "one").open();
+    let first = save_files(&project, "before");
+    temp.run_git(&["init", "-q"]);
+    assert_eq!(temp.run_git(&["status", "--porcelain"]), "?? a");
+    let project = temp.write("a", "two").open();
+    assert!(project.verify().unwrap().is_sound());
+    save_files(&project, "after");
+    project.restore(&first, &whole()).unwrap();
+    assert_eq!(temp.read("a").as_deref(), Some("one"));
+    assert!(project.verify().unwrap().is_sound());
+}
+
+#[test]
 fn linked_work_trees_share_a_store_and_have_their_own_histories() {
     let temp = TempProject::git();
     temp.write("a.txt", "one").run_git(&["add", "."]);
@@ -240,6 +328,20 @@ fn linked_work_trees_share_a_store_and_have_their_own_histories() {
     assert_eq!(main.resolve("@").unwrap().id, in_main.id);
     assert_eq!(side.resolve("@").unwrap().id, in_side.id);
     assert_eq!(main.log(&Query::default()).unwrap().len(), 2, "one store");
+    let good = |project: &Project, text: &str| {
+        let labels = vec!["good".parse().unwrap()];
+        let save =
+            Save { description: text.into(), labels, files: Some(Files::default()), ..Save::default() };
+        project.save(save).unwrap().id
+    };
+    let good_in_main = good(&main, "good in main");
+    assert!(matches!(side.resolve("last-good"), Err(Error::NotFound { .. })), "it is the other's");
+    assert_eq!(side.resolve("good").unwrap().id, good_in_main, "a name that only the other has");
+    let good_in_side = good(&side, "good in side");
+    for (project, id) in [(&main, good_in_main), (&side, good_in_side)] {
+        assert_eq!(project.resolve("last-good").unwrap().id, id);
+        assert_eq!(project.resolve("good").unwrap().id, id);
+    }
     side.restore(&in_main, &whole()).unwrap();
     assert_eq!(std::fs::read_to_string(other.join("a.txt")).unwrap(), "one");
     assert!(matches!(main.undo(), Err(Error::NothingToUndo)));

@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Error, Project, Verified};
-use crate::store::Audited;
+use crate::model::{CheckpointId, Snapshot};
+use crate::store::{Audited, Found};
 
 /// Something that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,6 +42,7 @@ impl Project {
         Ok(vec![
             permissions,
             self.check_tables(&verified, fix)?,
+            self.check_refs(&verified, fix)?,
             check_content(&verified),
             self.check_writable(),
         ])
@@ -95,6 +97,33 @@ impl Project {
         Ok(Check { name: "tables", health, found })
     }
 
+    /// git drops what no ref keeps.
+    fn check_refs(&self, verified: &Verified, fix: bool) -> Result<Check, Error> {
+        let unkept: Vec<_> = verified.damage.iter().filter(|damage| damage.derived).collect();
+        let unkept: Vec<_> = unkept.into_iter().filter_map(|damage| damage.checkpoint).collect();
+        let mut health = health(unkept.is_empty(), fix);
+        for id in unkept.iter().filter(|_| fix) {
+            let checkpoint = self.store.checkpoint(id)?.and_then(Found::live);
+            let snapshot = checkpoint.and_then(|checkpoint| checkpoint.content.snapshot);
+            // One that names something else, or whose commit is gone, is for a person to look at.
+            if snapshot.is_some_and(|snapshot| self.keep_again(id, &snapshot).is_err()) {
+                health = Health::Bad;
+            }
+        }
+        let found = match unkept.len() {
+            0 => "a ref keeps every snapshot".to_owned(),
+            1 => "no ref keeps 1 snapshot".to_owned(),
+            many => format!("no ref keeps {many} snapshots"),
+        };
+        Ok(Check { name: "refs", health, found })
+    }
+
+    fn keep_again(&self, id: &CheckpointId, snapshot: &Snapshot) -> Result<(), Error> {
+        let snapshots = self.snapshots()?;
+        snapshots.objects().commit(&snapshot.commit)?;
+        Ok(snapshots.name(id, snapshot)?)
+    }
+
     fn check_writable(&self) -> Check {
         let writable = tempfile::tempfile_in(&self.place.store).is_ok();
         let found =
@@ -122,7 +151,7 @@ fn check_content(verified: &Verified) -> Check {
 }
 
 fn wrong_tables(verified: &Verified) -> usize {
-    verified.damage.iter().filter(|damage| damage.derived).count()
+    verified.damage.iter().filter(|damage| damage.derived && damage.checkpoint.is_none()).count()
 }
 
 fn health(good: bool, fix: bool) -> Health {

@@ -26,9 +26,10 @@ impl Project {
         if let Some(open) = self.snapshots.get() {
             return Ok(open);
         }
+        // A folder that became a repository later goes on as it began.
         let keep = match self.settings.store {
-            StoreKind::Repository => Keep::Repository,
-            StoreKind::Private => Keep::Private,
+            StoreKind::Repository if self.place.git.is_some() => Keep::Repository,
+            StoreKind::Repository | StoreKind::Private => Keep::Private,
         };
         let opened = Snapshots::open(Open {
             root: self.place.root.clone(),

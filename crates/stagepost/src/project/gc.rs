@@ -109,17 +109,23 @@ impl Project {
     }
 
     /// Lets go of snapshots whose checkpoint is pruned or was never written. Whoever is about to write one holds
-    /// the store, so there is none of those now.
+    /// the store, so there is none of those now. What another store made, which may come back, is not ours to let go.
     fn release_orphans(&self) -> Result<(), Error> {
         let _alone = self.store.alone()?;
         let snapshots = self.snapshots()?;
+        let made = snapshots.made();
         let mut orphans = Vec::new();
         for (id, name) in snapshots.held()? {
-            if !matches!(self.store.checkpoint(&id)?, Some(Found::Live(_))) {
-                orphans.push(name);
+            match self.store.checkpoint(&id)? {
+                Some(Found::Live(_)) => {}
+                Some(Found::Pruned(_)) => orphans.push(name),
+                None if made.contains(&id) => orphans.push(name),
+                None => {}
             }
         }
-        Ok(snapshots.release_refs(&orphans)?)
+        snapshots.release_refs(&orphans)?;
+        snapshots.forget_made();
+        Ok(())
     }
 }
 

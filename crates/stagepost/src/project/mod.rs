@@ -50,6 +50,7 @@ pub use verify::Verified;
 pub use views::{View, export_file};
 
 use crate::model::{Checkpoint, Run, RunId};
+use crate::private;
 use crate::snapshot::Snapshots;
 use crate::store::{self, Listed, OpenOptions, Query, SqliteStore, Store};
 
@@ -82,6 +83,9 @@ impl Project {
     fn with_options(place: Place, settings: Settings, context: Context, create: bool) -> Result<Self, Error> {
         let options = OpenOptions { create, busy: settings.busy_timeout };
         let store = Arc::new(SqliteStore::open(&place.store, &options)?);
+        if create && place.git.is_none() {
+            hide_from_git(&place.store);
+        }
         Ok(Self { place, settings, context, store, snapshots: OnceLock::new() })
     }
 
@@ -124,5 +128,13 @@ impl Project {
     pub fn run(&self, id: &RunId) -> Result<Run, Error> {
         let missing = || store::Error::MissingRun { run: id.clone() };
         Ok(self.store.run(id)?.ok_or_else(missing)?)
+    }
+}
+
+/// Has git pass over a store in the work tree, should the folder become a repository one day.
+fn hide_from_git(store: &std::path::Path) {
+    if let Ok(mut file) = private::create(&store.join(".gitignore")) {
+        // If this fails, git shows the folder, and nothing else happens.
+        let _ = std::io::Write::write_all(&mut file, b"*\n");
     }
 }

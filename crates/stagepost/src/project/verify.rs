@@ -3,6 +3,8 @@
 use super::{Error, Project};
 use crate::store::{Audited, Damage, Listed, Query};
 
+const UNKEPT: &str = "no ref keeps its snapshot, so git may drop it";
+
 /// What a verification found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
@@ -33,7 +35,7 @@ impl Project {
     /// Reads the files of every checkpoint again, each set of files once.
     fn verify_files(&self, damage: &mut Vec<Damage>) -> Result<u64, Error> {
         let mut seen = std::collections::HashSet::new();
-        let mut before = None;
+        let (mut before, mut kept) = (None, None);
         loop {
             let query = Query { before, limit: Some(1000), ..Query::default() };
             let page = match self.store.list(&query) {
@@ -46,10 +48,17 @@ impl Project {
             before = Some(last.position);
             for Listed { checkpoint, .. } in page {
                 let Some(snapshot) = &checkpoint.content.snapshot else { continue };
+                let snapshots = self.snapshots()?;
                 if seen.insert(snapshot.commit.clone())
-                    && let Err(found) = self.snapshots()?.check(snapshot)
+                    && let Err(found) = snapshots.check(snapshot)
                 {
                     damage.push(Damage::files(&checkpoint, &found));
+                }
+                if kept.is_none() {
+                    kept = Some(snapshots.kept()?);
+                }
+                if kept.as_ref().and_then(|kept| kept.get(&checkpoint.id)) != Some(&snapshot.commit) {
+                    damage.push(Damage { derived: true, ..Damage::of(&checkpoint, UNKEPT) });
                 }
             }
         }

@@ -41,7 +41,7 @@ impl Snapshots {
 
     /// Makes the ref of a checkpoint whose snapshot was prepared.
     pub fn name(&self, id: &CheckpointId, snapshot: &Snapshot) -> Result<(), CaptureError> {
-        Ok(self.refs.create(&self.refs.name_of(id), &snapshot.commit)?)
+        Ok(self.refs.create(&self.own_ref(id), &snapshot.commit)?)
     }
 
     /// Makes the snapshot of a checkpoint from a commit of the user's repository. The index is taken to be as in the
@@ -75,7 +75,7 @@ impl Snapshots {
             true => adopt.head.clone(),
             false => self.write_adopted(&found, &state, options)?,
         };
-        self.refs.swap(&self.refs.name_of(id), adopt.replaces.as_ref(), &commit)?;
+        self.refs.swap(&self.own_ref(id), adopt.replaces.as_ref(), &commit)?;
         let mut changes = self.objects.diff_trees(Some(&index_tree), Some(&found.tree))?;
         changes.retain(|change| !self.is_ours(&change.path));
         let counts = compare::count(&changes, total);

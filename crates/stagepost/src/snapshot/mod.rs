@@ -126,8 +126,12 @@ pub struct Snapshots {
     odb: Option<Mutex<gix::odb::Handle>>,
     refs: Refs,
     user_refs: Refs,
+    /// Where snapshots were kept while the setting was another one.
+    elsewhere: Option<(Repository, Refs)>,
     /// Where this work tree's lock and state are.
     folder: PathBuf,
+    /// The list of the checkpoints that a ref was made for since the last collection.
+    made: PathBuf,
 }
 
 impl std::fmt::Debug for Snapshots {
@@ -155,6 +159,11 @@ impl Snapshots {
         made.map_err(|source| OpenError::State { path: folder.clone(), source })?;
         let rules = user.as_ref().unwrap_or(&store).clone();
         let rules_git = Git::new(options.git.clone(), &rules.git_dir, &root);
+        let elsewhere = elsewhere(&options.state_dir, user.as_ref(), &store);
+        let elsewhere = elsewhere.map(|repository| {
+            let git = Git::new(options.git.clone(), &repository.git_dir, &root);
+            (repository.clone(), Refs::new(git, repository, worktree.clone()))
+        });
         let store_git = Git::new(options.git, &store.git_dir, &root);
         let mut exclude = options.exclude;
         exclude.push(RepoPath::from(".stagepost"));
@@ -164,12 +173,14 @@ impl Snapshots {
             refs: Refs::new(store_git.clone(), store.clone(), worktree.clone()),
             user_refs: Refs::new(rules_git.clone(), rules, worktree),
             root,
+            elsewhere,
             exclude,
             user,
             store,
             rules_git,
             store_git,
             folder,
+            made: options.state_dir.join("snapshots").join("made"),
         };
         snapshots.connect(options.way);
         Ok(snapshots)
@@ -328,7 +339,7 @@ impl Snapshots {
         commit: &ObjectId,
     ) -> Result<(), CaptureError> {
         let latest = latest.map(|old| (self.refs.latest_name(), old));
-        let own = id.map(|id| (self.refs.name_of(id), None));
+        let own = id.map(|id| (self.own_ref(id), None));
         let swaps: Vec<_> =
             latest.iter().chain(&own).map(|(name, old)| (name.as_str(), old.as_ref())).collect();
         Ok(self.refs.swap_all(&swaps, commit)?)
@@ -488,8 +499,11 @@ impl Snapshots {
 
 /// Makes our own repository in the state folder, or finds it there. It has no work tree and no alternates: a gc of
 /// the user's repository could take away what those lend.
+/// The repository of snapshots that are kept apart from the user's.
+const PRIVATE: &str = "snapshots.git";
+
 fn private_store(state_dir: &Path) -> Result<Repository, OpenError> {
-    let git_dir = state_dir.join("snapshots.git");
+    let git_dir = state_dir.join(PRIVATE);
     let failed = |source| OpenError::State { path: git_dir.clone(), source };
     if !git_dir.join("HEAD").exists() {
         for folder in ["objects/pack", "objects/info", "refs/heads", "info"] {
@@ -502,6 +516,16 @@ fn private_store(state_dir: &Path) -> Result<Repository, OpenError> {
         durable::sync_folder(&git_dir).map_err(failed)?;
     }
     Repository::at(fs::canonicalize(&git_dir).map_err(failed)?).map_err(failed)
+}
+
+/// The repository that held snapshots while the setting was another one, if there is one: the user's for a private store,
+/// and the private one for the user's.
+fn elsewhere(state_dir: &Path, user: Option<&Repository>, store: &Repository) -> Option<Repository> {
+    let user = user?;
+    let private = || Repository::at(fs::canonicalize(state_dir.join(PRIVATE)).ok()?).ok();
+    let other = if user.common_dir == store.common_dir { private()? } else { user.clone() };
+    // Where objects have other names, none of them are snapshots of here.
+    (other.needs_git.is_none() && store.needs_git.is_none()).then_some(other)
 }
 
 fn handle_of(odb: &Mutex<gix::odb::Handle>) -> gix::odb::Handle {

@@ -59,12 +59,15 @@ impl Snapshots {
         Ok(Plumbed { found, quarantine, git })
     }
 
-    /// Where objects can be read: the store's, and the user's if that is another one.
+    /// Where objects can be read: the store's, the user's if that is another one, and where they were kept before.
     pub(super) fn object_dirs(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.store.objects_dir()];
-        folders.extend(
-            self.user.as_ref().map(repository::Repository::objects_dir).filter(|dir| *dir != folders[0]),
-        );
+        let others = self.user.iter().chain(self.elsewhere.iter().map(|(repository, _)| repository));
+        for folder in others.map(repository::Repository::objects_dir) {
+            if !folders.contains(&folder) {
+                folders.push(folder);
+            }
+        }
         folders
     }
 

@@ -160,6 +160,15 @@ impl Refs {
         Ok(String::from_utf8_lossy(&answer).lines().map(str::to_owned).collect())
     }
 
+    /// Returns all our refs of all work trees with what they name.
+    pub(super) fn ours_with_commits(&self) -> Result<Vec<(String, ObjectId)>, RefError> {
+        let format = "--format=%(objectname) %(refname)";
+        let answer = self.git.run(&["for-each-ref", format, "refs/stagepost/"], b"")?;
+        let text = String::from_utf8_lossy(&answer);
+        let lines = text.lines().filter_map(|line| line.split_once(' '));
+        Ok(lines.filter_map(|(id, name)| Some((name.to_owned(), id.parse().ok()?))).collect())
+    }
+
     /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions
     /// that git makes for work trees, none of which a branch can be).
     fn folder_of(&self, name: &str) -> &Path {

@@ -1,12 +1,14 @@
 //! Letting go of the snapshots of pruned checkpoints.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use super::capture::CaptureError;
 use super::refs::RefError;
 use super::{GitError, Keep, Snapshots, durable, pack};
 use crate::lock::{Lock, LockError};
-use crate::model::CheckpointId;
+use crate::model::{CheckpointId, ObjectId};
+use crate::private;
 
 /// How long to wait for a capture that is going on.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -34,6 +36,34 @@ impl Snapshots {
     pub fn held(&self) -> Result<Vec<(CheckpointId, String)>, RefError> {
         let names = self.refs.ours()?.into_iter();
         Ok(names.filter_map(|name| Some((name.rsplit_once('/')?.1.parse().ok()?, name))).collect())
+    }
+
+    /// Returns the commits that are kept for checkpoints, wherever they are kept.
+    pub fn kept(&self) -> Result<HashMap<CheckpointId, ObjectId>, RefError> {
+        let mut kept = HashMap::new();
+        for refs in self.elsewhere.iter().map(|(_, refs)| refs).chain([&self.refs]) {
+            let named = refs.ours_with_commits()?.into_iter();
+            kept.extend(named.filter_map(|(name, id)| Some((name.rsplit_once('/')?.1.parse().ok()?, id))));
+        }
+        Ok(kept)
+    }
+
+    /// The name of a ref that is about to be made for a checkpoint. It is noted first: if the checkpoint is never written, a
+    /// collection knows that the ref is ours to delete. If that fails, the ref stays.
+    pub(super) fn own_ref(&self, id: &CheckpointId) -> String {
+        let _ = private::append(&self.made, &format!("{id}\n"));
+        self.refs.name_of(id)
+    }
+
+    /// The checkpoints that this store made refs for since the last collection.
+    pub(crate) fn made(&self) -> HashSet<CheckpointId> {
+        let noted = std::fs::read_to_string(&self.made).unwrap_or_default();
+        noted.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    /// Forgets them: each has its checkpoint, or its ref is deleted.
+    pub(crate) fn forget_made(&self) {
+        let _ = std::fs::remove_file(&self.made);
     }
 
     /// Lets go of these checkpoints' snapshots in this work tree's history.

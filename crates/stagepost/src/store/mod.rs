@@ -288,7 +288,8 @@ pub struct Damage {
     pub artifact: Option<String>,
     /// What is wrong.
     pub what: String,
-    /// Only something derived is damaged: [`Store::rebuild`] makes it again.
+    /// Only something derived is damaged: a lookup table, which [`Store::rebuild`] makes again, or, where a checkpoint is
+    /// named, the ref that keeps its snapshot.
     pub derived: bool,
 }
 
