@@ -155,6 +155,11 @@ fn released_snapshots_give_their_space_back() {
     fixture.assert_exact();
 }
 
+fn count_packs(fixture: &Fixture) -> usize {
+    let packs = fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(Result::unwrap);
+    packs.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack")).count()
+}
+
 #[test]
 fn many_snapshots_leave_few_packs_and_gc_asleep() {
     let fixture = Fixture::new();
@@ -164,15 +169,35 @@ fn many_snapshots_leave_few_packs_and_gc_asleep() {
         fixture.write("a.txt", format!("version {number}\n")).write(format!("dir/new{number}"), "x");
         all.push(snapshots.capture(&id(), &Capture::default()).unwrap());
     }
-    let packs = fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(Result::unwrap);
-    let packs =
-        packs.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack")).count();
+    let packs = count_packs(&fixture);
     assert!(packs <= 20, "{packs} packs");
     let fresh = fixture.open();
     all.iter().for_each(|snapshot| fresh.check(snapshot).unwrap());
     let gc =
         fixture.command(&fixture.root).args(["-c", "gc.autoPackLimit=3", "gc", "--auto"]).output().unwrap();
     assert!(gc.stderr.is_empty(), "{}", String::from_utf8_lossy(&gc.stderr));
+}
+
+#[test]
+fn repositories_that_only_git_understands_have_few_packs_too_and_let_them_go() {
+    for kind in ["--object-format=sha256", "--ref-format=reftable"] {
+        let fixture = Fixture::unborn(&[kind]);
+        let snapshots = fixture.open();
+        let mut all = Vec::new();
+        for number in 0..17 {
+            fixture.write("a.txt", format!("version {number}\n"));
+            let id = id();
+            all.push((id, snapshots.capture(&id, &Capture::default()).unwrap()));
+        }
+        let packs = count_packs(&fixture);
+        assert!(packs < 16, "{kind}: {packs} packs");
+        all.iter().for_each(|(_, snapshot)| snapshots.check(snapshot).unwrap());
+        let (last, pruned) = all.split_last().unwrap();
+        snapshots.release(&pruned.iter().map(|(id, _)| *id).collect::<Vec<_>>()).unwrap();
+        fixture.git(&["gc", "-q", "--prune=now"]);
+        fixture.open().check(&last.1).unwrap();
+        assert!(fixture.open().check(&pruned[0].1).is_err(), "{kind}: it is still there");
+    }
 }
 
 #[test]

@@ -298,7 +298,12 @@ impl Snapshots {
         // `latest` keeps reachable what the state of the fast way names; where there is one, it stays.
         let moves = !self.has_state() && latest.as_ref() != Some(&commit);
         self.point(Some(id), moves.then_some(latest), &commit)?;
-        Ok(self.describe(commit, state, plumbed.found, counts))
+        let plumbing::Plumbed { found, quarantine, .. } = plumbed;
+        // Merging has a quarantine of its own, and making one removes all others.
+        drop(quarantine);
+        self.tidy();
+        self.objects.refresh();
+        Ok(self.describe(commit, state, found, counts))
     }
 
     /// Keeps what the fast way found: one pack, then the refs, then the state.

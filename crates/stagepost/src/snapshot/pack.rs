@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use super::capture::CaptureError;
 use super::durable;
 use super::objects::ObjectKind;
+use super::repository::HashKind;
 use super::sink::Packed;
 use super::state::Id;
 use crate::model::ObjectId;
@@ -199,16 +200,17 @@ pub(super) fn small_ones(packs: Vec<PathBuf>) -> Vec<PathBuf> {
     sized.into_iter().take(count).map(|(_, pack)| pack).collect()
 }
 
-/// Lists the objects of a pack, from its index.
-pub(super) fn ids_of(pack: &Path) -> Result<Vec<ObjectId>, CaptureError> {
+/// Lists the objects of a pack, from its index; names have as many bytes as the repository's kind of hash.
+pub(super) fn ids_of(pack: &Path, hash: HashKind) -> Result<Vec<ObjectId>, CaptureError> {
+    let length = hash.bytes();
     let path = with_suffix(pack, ".idx");
     let bytes = fs::read(&path).map_err(CaptureError::io("read", &path))?;
     let count =
         bytes.get(4 + 4 + 255 * 4..8 + 1024).and_then(|last| last.try_into().ok()).map(u32::from_be_bytes);
-    let ids = count.and_then(|count| bytes.get(1032..1032 + 20 * count as usize));
+    let ids = count.and_then(|count| bytes.get(1032..1032 + length * count as usize));
     let ids = ids.filter(|_| bytes.starts_with(b"\xfftOc\0\0\0\x02"));
     let ids = ids.ok_or_else(|| CaptureError::io("read", &path)(io::ErrorKind::InvalidData.into()))?;
-    Ok(ids.chunks_exact(20).filter_map(ObjectId::from_bytes).collect())
+    Ok(ids.chunks_exact(length).filter_map(ObjectId::from_bytes).collect())
 }
 
 /// Removes a pack: first the index that makes git see it.

@@ -136,7 +136,7 @@ impl Snapshots {
     fn merge(&self, packs: &[std::path::PathBuf], objects_dir: &std::path::Path) -> Result<(), CaptureError> {
         let mut ids = Vec::new();
         for pack in packs {
-            ids.extend(pack::ids_of(pack)?);
+            ids.extend(pack::ids_of(pack, self.store.hash)?);
         }
         ids.sort();
         ids.dedup();

@@ -15,6 +15,16 @@ pub(super) enum HashKind {
     Sha256,
 }
 
+impl HashKind {
+    /// Returns how many bytes a name has.
+    pub(super) fn bytes(self) -> usize {
+        match self {
+            Self::Sha1 => 20,
+            Self::Sha256 => 32,
+        }
+    }
+}
+
 /// How refs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RefKind {
