@@ -287,11 +287,13 @@ fn a_private_store_gives_back_what_was_staged() {
 
 #[test]
 fn repositories_that_only_git_understands_are_restored_as_well() {
-    for format in ["--object-format=sha256", "--ref-format=reftable"] {
+    let formats = ["--object-format=sha256", "--ref-format=reftable"];
+    for (format, keep) in formats.into_iter().flat_map(|f| [(f, Keep::Repository), (f, Keep::Private)]) {
         let fixture = Fixture::unborn(&[format]);
+        let snapshots = fixture.open_as(&fixture.root, keep, Way::Fastest);
         fixture.write("a", "1").write("dir/b", "2").commit("first");
         fixture.write("a", "staged").git(&["add", "a"]);
-        let target = fixture.capture();
+        let target = snapshots.capture(&id(), &Capture::default()).unwrap();
         let state = || {
             (
                 restore_support::everything(&fixture.root),
@@ -302,10 +304,9 @@ fn repositories_that_only_git_understands_are_restored_as_well() {
         let then = state();
         fixture.write("c", "3").remove("dir").commit("second");
         let now = state();
-        let snapshots = fixture.open();
         let (safety, _) = restore(&snapshots, &target, Mode::Hard, &[]).ok();
-        assert_eq!(state(), then, "{format}");
+        assert_eq!(state(), then, "{format} {keep:?}");
         restore(&snapshots, &safety, Mode::Hard, &[]).ok();
-        assert_eq!(state(), now, "{format}");
+        assert_eq!(state(), now, "{format} {keep:?}");
     }
 }

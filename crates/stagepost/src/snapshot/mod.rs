@@ -71,7 +71,7 @@ use crate::private;
 use capture::{Deadline, Found};
 use git::{Git, Trust};
 use refs::Refs;
-use repository::Repository;
+use repository::{HashKind, Repository};
 use sink::Sink;
 
 /// Where snapshots are taken and kept.
@@ -151,7 +151,7 @@ impl Snapshots {
         let user = Repository::find(&root).map_err(failed)?;
         let store = match (&user, options.keep) {
             (Some(user), Keep::Repository) => user.clone(),
-            _ => private_store(&options.state_dir)?,
+            _ => private_store(&options.state_dir, user.as_ref().map(|user| user.hash))?,
         };
         let worktree = user.as_ref().map_or_else(|| "main".to_owned(), |user| user.worktree.clone());
         let folder = options.state_dir.join("snapshots").join(&worktree);
@@ -502,12 +502,12 @@ impl Snapshots {
     }
 }
 
-/// Makes our own repository in the state folder, or finds it there. It has no work tree and no alternates: a gc of
-/// the user's repository could take away what those lend.
 /// The repository of snapshots that are kept apart from the user's.
 const PRIVATE: &str = "snapshots.git";
 
-fn private_store(state_dir: &Path) -> Result<Repository, OpenError> {
+/// Makes our own repository in the state folder, or finds it there. It has no work tree and no alternates: a gc of
+/// the user's repository could take away what those lend. Its objects are named as the user's are.
+fn private_store(state_dir: &Path, users: Option<HashKind>) -> Result<Repository, OpenError> {
     let git_dir = state_dir.join(PRIVATE);
     let failed = |source| OpenError::State { path: git_dir.clone(), source };
     if !git_dir.join("HEAD").exists() {
@@ -515,12 +515,22 @@ fn private_store(state_dir: &Path) -> Result<Repository, OpenError> {
             private::folders(&git_dir.join(folder)).map_err(failed)?;
         }
         // git makes files there as private as the folder around them.
-        let config = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tsharedRepository = 0600\n[gc]\n\tauto = 0\n";
-        private::write(&git_dir.join("config"), config).map_err(failed)?;
+        let (version, extensions) = match users {
+            Some(HashKind::Sha256) => (1, "[extensions]\n\tobjectformat = sha256\n"),
+            _ => (0, ""),
+        };
+        let config = format!(
+            "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\tsharedRepository = 0600\n[gc]\n\tauto = 0\n{extensions}"
+        );
+        private::write(&git_dir.join("config"), &config).map_err(failed)?;
         private::write(&git_dir.join("HEAD"), "ref: refs/heads/none\n").map_err(failed)?;
         durable::sync_folder(&git_dir).map_err(failed)?;
     }
-    Repository::at(fs::canonicalize(&git_dir).map_err(failed)?).map_err(failed)
+    let store = Repository::at(fs::canonicalize(&git_dir).map_err(failed)?).map_err(failed)?;
+    if users.is_some_and(|hash| hash != store.hash) {
+        return Err(failed(io::Error::other("its objects are named in another way than the repository's")));
+    }
+    Ok(store)
 }
 
 /// The repository that held snapshots while the setting was another one, if there is one: the user's for a private store,
@@ -530,7 +540,7 @@ fn elsewhere(state_dir: &Path, user: Option<&Repository>, store: &Repository) ->
     let private = || Repository::at(fs::canonicalize(state_dir.join(PRIVATE)).ok()?).ok();
     let other = if user.common_dir == store.common_dir { private()? } else { user.clone() };
     // Where objects have other names, none of them are snapshots of here.
-    (other.needs_git.is_none() && store.needs_git.is_none()).then_some(other)
+    (other.hash == store.hash).then_some(other)
 }
 
 fn handle_of(odb: &Mutex<gix::odb::Handle>) -> gix::odb::Handle {
