@@ -269,6 +269,60 @@ fn a_file_that_was_edited_just_now_is_not_deleted() {
 }
 
 #[test]
+fn files_with_several_names_are_restored_the_first_time() {
+    let fixture = Fixture::new();
+    let names: Vec<String> = (0..40).map(|number| format!("same/{number}")).collect();
+    let link = |from: &str, to: &str| fs::hard_link(fixture.root.join(from), fixture.root.join(to)).unwrap();
+    fixture.write("same/0", "one\n");
+    names[1..].iter().for_each(|name| link("same/0", name));
+    let good = fixture.capture();
+    fixture.write("same/0", "two\n").write("new", "x").executable("a.txt");
+    ["new2", "new3", "new4"].iter().for_each(|name| link("new", name));
+    link("link", "link2");
+    link("a.txt", "copy");
+    let snapshots = fixture.open();
+    let (safety, restored) = restore(&snapshots, &good, Mode::Files, &[]).ok();
+    assert_eq!((restored.written, restored.deleted), (41, 6));
+    assert_is(&fixture, &good);
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
+    assert_is(&fixture, &safety);
+}
+
+#[test]
+fn the_mode_of_one_name_is_not_that_of_another() {
+    let fixture = Fixture::new();
+    fixture.write("b", "same\n").write("c", "same\n").executable("c");
+    let good = fixture.capture();
+    fs::remove_file(fixture.root.join("b")).unwrap();
+    fs::hard_link(fixture.root.join("c"), fixture.root.join("b")).unwrap();
+    restore(&fixture.open(), &good, Mode::Files, &[]).ok();
+    assert_is(&fixture, &good);
+}
+
+#[test]
+fn a_file_with_several_names_that_was_edited_just_now_is_kept() {
+    let fixture = Fixture::new();
+    let good = fixture.capture();
+    fixture.write("new", "known");
+    fs::hard_link(fixture.root.join("new"), fixture.root.join("other")).unwrap();
+    let snapshots = fixture.open();
+    let plan = snapshots.plan_restore(&between(&fixture.capture(), &good, Mode::Files)).unwrap();
+    let file = fs::File::options().write(true).open(fixture.root.join("new")).unwrap();
+    let times = file.metadata().unwrap().modified().unwrap();
+    // As long as before and with the same time: only the time of the inode tells.
+    let mut edit = |path: &RepoPath| {
+        fs::write(fixture.root.join("new"), "typed").unwrap();
+        file.set_modified(times).unwrap();
+        go_on(path)
+    };
+    let error = snapshots.apply_restore(&plan, &mut edit).unwrap_err();
+    assert!(matches!(&error, RestoreError::Changed { .. }), "{error}");
+    for name in ["new", "other"] {
+        assert_eq!(fs::read(fixture.root.join(name)).unwrap(), b"typed", "{name}");
+    }
+}
+
+#[test]
 fn a_parent_swapped_for_a_link_writes_nothing_outside() {
     let fixture = Fixture::new();
     let good = fixture.capture();

@@ -20,6 +20,8 @@ pub(crate) struct Stamp {
     modified: (i64, i64),
     changed: (i64, i64),
     inode: (u64, u64),
+    /// How many names it has.
+    links: u64,
     mode: u32,
 }
 
@@ -31,6 +33,7 @@ impl Stamp {
             modified: (stat.st_mtime as i64, stat.st_mtime_nsec as i64),
             changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
             inode: (stat.st_dev as u64, stat.st_ino as u64),
+            links: stat.st_nlink as u64,
             mode: stat.st_mode as u32,
         }
     }
@@ -38,6 +41,16 @@ impl Stamp {
     /// Whether its owner may execute it, which is what git records.
     pub(crate) fn is_executable(&self) -> bool {
         self.mode & 0o100 != 0
+    }
+
+    /// Whether the file has other names too: what is done to one of them shows at all.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.links > 1
+    }
+
+    /// Whether the two differ at most in what giving or taking another name of the file changes.
+    fn is_same_but_for_names(&self, other: &Self) -> bool {
+        Self { changed: other.changed, links: other.links, ..*self } == *other
     }
 }
 
@@ -63,6 +76,24 @@ impl Node {
             FileType::Symlink => Self::Link(Stamp::of(stat)),
             FileType::Directory => Self::Folder,
             _ => Self::Other,
+        }
+    }
+
+    /// The stamp of a file or link.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        match self {
+            Self::File(stamp) | Self::Link(stamp) => Some(*stamp),
+            Self::Nothing | Self::Folder | Self::Other => None,
+        }
+    }
+
+    /// Whether the two differ at most in what giving or taking another name of a file changes.
+    pub(crate) fn is_same_but_for_names(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(one), Self::File(other)) | (Self::Link(one), Self::Link(other)) => {
+                one.is_same_but_for_names(other)
+            }
+            _ => self == other,
         }
     }
 }

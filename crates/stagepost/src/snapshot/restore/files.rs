@@ -96,7 +96,9 @@ impl<'a, C: Content> Files<'a, C> {
         for batch in deletes.chunks(BATCH) {
             self.delete(batch)?;
         }
-        let (modes, writes): (Vec<_>, Vec<_>) = writes.into_iter().partition(|seen| seen.task.is_mode_only());
+        // a file with other names is written anew, for its mode is that of all of them
+        let (modes, writes): (Vec<_>, Vec<_>) =
+            writes.into_iter().partition(|seen| seen.task.is_mode_only() && seen.held.is_none());
         for batch in modes.chunks(BATCH) {
             self.change_modes(batch)?;
         }
@@ -117,7 +119,7 @@ impl<'a, C: Content> Files<'a, C> {
         let mut to_do = Vec::new();
         for task in tasks {
             match progress(self.root, self.content, task)? {
-                Progress::ToDo(node) => to_do.push(Seen { task, node }),
+                Progress::ToDo(node, held) => to_do.push(Seen { task, node, held }),
                 Progress::Done => self.done.already += 1,
                 Progress::Changed if self.content.is_unwatched(&task.path).map_err(Failure::Content)? => {
                     self.done.unwatched.push(task.path.clone());

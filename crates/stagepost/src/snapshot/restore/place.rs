@@ -20,6 +20,8 @@ pub(super) enum Outcome {
 pub(super) struct Seen<'t> {
     pub(super) task: &'t Task,
     pub(super) node: Node,
+    /// What it held, if it has other names: an act on one of them changes the stamp of all.
+    pub(super) held: Option<blake3::Hash>,
 }
 
 impl Seen<'_> {
@@ -46,6 +48,20 @@ impl Seen<'_> {
         self.if_unchanged(root, |folder| folder.set_executable(self.name(), executable))
     }
 
+    /// Says whether what was seen is still there. Where only the file's other names can have changed, it is read again.
+    fn still_stands(&self, folder: &Folder) -> Result<bool, Error> {
+        let node = folder.node(self.name())?;
+        let Some(held) = self.held.filter(|_| node != self.node) else { return Ok(node == self.node) };
+        if !node.is_same_but_for_names(&self.node) {
+            return Ok(false);
+        }
+        let bytes = match node {
+            Node::Link(_) => folder.read_link(self.name())?,
+            _ => folder.read(self.name())?.1,
+        };
+        Ok(blake3::hash(&bytes) == held && folder.node(self.name())?.is_same_but_for_names(&self.node))
+    }
+
     fn if_unchanged(
         &self,
         root: &Root,
@@ -56,7 +72,7 @@ impl Seen<'_> {
             Ok(None) | Err(Error::Blocked { .. }) => return Ok(Outcome::Changed),
             Err(error) => return Err(error),
         };
-        if folder.node(self.name())? != self.node {
+        if !self.still_stands(&folder)? {
             return Ok(Outcome::Changed);
         }
         act(&folder).map(|()| Outcome::Done)
@@ -83,17 +99,17 @@ impl Written<'_> {
 
     /// Renames the file to its place, unless that changed.
     pub(super) fn place(&self, root: &Root, folder: &Folder) -> Result<Outcome, Error> {
-        let expected = match self.seen.node {
+        let seen = match self.seen.node {
             Node::Folder => {
                 remove_folders(root, self.seen.task.path.as_bytes())?;
-                Node::Nothing
+                Seen { node: Node::Nothing, ..self.seen }
             }
-            node => node,
+            _ => self.seen,
         };
-        if folder.node(self.seen.name())? != expected {
+        if !seen.still_stands(folder)? {
             return self.give_up(folder);
         }
-        let place = if expected == Node::Nothing { Place::Fresh } else { Place::Replace };
+        let place = if seen.node == Node::Nothing { Place::Fresh } else { Place::Replace };
         match folder.place(&self.temporary, self.seen.name(), place) {
             Err(error) if error.is_occupied() => self.give_up(folder),
             placed => placed.map(|()| Outcome::Done),

@@ -62,8 +62,8 @@ fn class(mode: EntryMode) -> EntryMode {
 /// How far a path has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// It is as it was; here is what stood there when we looked.
-    ToDo(Node),
+    /// It is as it was; here is what stood there when we looked, and what it held if it has other names.
+    ToDo(Node, Option<blake3::Hash>),
     /// It is as it should be.
     Done,
     /// It is neither: someone else wrote it.
@@ -84,6 +84,8 @@ pub(super) fn progress<C: Content>(
     task: &Task,
 ) -> Result<Progress, Failure<C::Error>> {
     let (node, file) = look(root, &task.path)?;
+    let is_linked = node.stamp().is_some_and(|stamp| stamp.is_linked());
+    let held = file.as_ref().filter(|_| is_linked).map(|(_, bytes)| blake3::hash(bytes));
     let end = match file {
         Some((mode, bytes)) => end_of(content, task, mode, &bytes).map_err(Failure::Content)?,
         // a folder counts as nothing: what is in it has paths of its own
@@ -93,7 +95,7 @@ pub(super) fn progress<C: Content>(
     };
     Ok(match end {
         Some(End::After) => Progress::Done,
-        Some(End::Before) => Progress::ToDo(node),
+        Some(End::Before) => Progress::ToDo(node, held),
         None => Progress::Changed,
     })
 }
