@@ -7,9 +7,11 @@ use stagepost::gate::{self, journey};
 use stagepost::lock::LockError;
 use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
-use stagepost::snapshot::restore::RestoreError;
 use stagepost::snapshot::{self, CaptureError};
 use stagepost::{flow, plan, session, store, task};
+
+/// What to do where something stored is not as it was written.
+const VERIFY: &str = "`stagepost verify` names everything that is damaged";
 
 /// A failure with its exit code and what to do about it.
 #[derive(Debug)]
@@ -129,9 +131,8 @@ impl From<project::Error> for Failure {
             E::Restore(error) if error.is_conflict() => {
                 (Code::Refused, Some("nothing was lost: everything is as it was before".to_owned()))
             }
-            E::Restore(RestoreError::Damaged { .. } | RestoreError::NotAsWritten { .. }) => {
-                (Code::Integrity, Some("`stagepost verify` names everything that is damaged".to_owned()))
-            }
+            E::Restore(error) if error.is_damage() => (Code::Integrity, Some(VERIFY.to_owned())),
+            E::Object(error) if error.is_damage() => (Code::Integrity, Some(VERIFY.to_owned())),
             E::Capture(CaptureError::Refused { source, .. }) => (Code::Refused, Some(consent_hint(source))),
             E::Capture(CaptureError::Deadline { .. }) => (
                 Code::Failed,
@@ -318,9 +319,7 @@ impl From<gate::Error> for Failure {
                 (Code::Refused, "`stagepost gate answer GATE TEXT` answers it".to_owned())
             }
             E::Invalid { .. } => return Self::from_error(Code::Usage, &error),
-            E::Unreadable { .. } => {
-                (Code::Integrity, "`stagepost verify` names everything that is damaged".to_owned())
-            }
+            E::Unreadable { .. } => (Code::Integrity, VERIFY.to_owned()),
             _ => return Self::from_error(Code::Failed, &error),
         };
         Self { hint: Some(hint), ..Self::from_error(code, &error) }
@@ -399,7 +398,7 @@ impl From<flow::Error> for Failure {
             E::Damaged { ref newest, .. } => (
                 Code::Integrity,
                 newest.as_ref().map_or_else(
-                    || "`stagepost verify` names everything that is damaged".to_owned(),
+                    || VERIFY.to_owned(),
                     |newest| {
                         format!(
                             "the newest sound checkpoint is {newest}; `stagepost verify` names all damage"

@@ -206,3 +206,17 @@ fn one_damaged_record_does_not_hide_the_others() {
     assert_eq!(json["damaged"].as_array().unwrap().len(), 1);
     assert_eq!(project.run(&["--quiet", "log", "-n", "1"]).code, 0, "what was not looked at is not judged");
 }
+
+#[test]
+fn lost_files_of_a_checkpoint_are_damage() {
+    let project = TempProject::new();
+    project.write("a.txt", "one\n");
+    project.save("first", &[]);
+    project.write("a.txt", "two\n");
+    let packs = project.folder.join(".git/objects/pack");
+    fs::remove_dir_all(packs).expect("the packs can be lost");
+    for args in [&["restore", "@"][..], &["restore", "@", "--dry-run"], &["diff", "@"]] {
+        project.run(args).fails(5, &["is missing", "stagepost verify"]);
+    }
+    project.run(&["verify"]).fails(5, &["is not as it was written"]);
+}

@@ -273,3 +273,15 @@ pub enum ObjectError {
         id: ObjectId,
     },
 }
+
+impl ObjectError {
+    /// Says whether an object is not there as it was written.
+    pub fn is_damage(&self) -> bool {
+        use io::ErrorKind::{InvalidData, Other, UnexpectedEof};
+        match self {
+            Self::Missing { .. } | Self::Kind { .. } | Self::Malformed { .. } => true,
+            Self::Read { source, .. } => matches!(source.kind(), InvalidData | Other | UnexpectedEof),
+            Self::Git(_) | Self::Convert { .. } => false,
+        }
+    }
+}

@@ -112,6 +112,15 @@ impl RestoreError {
         matches!(self, Self::Refused { .. } | Self::CaptureFirst { .. })
     }
 
+    /// Says whether something stored or just written is not as it was written.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Damaged { .. } | Self::NotAsWritten { .. } => true,
+            Self::Object(error) => error.is_damage(),
+            _ => false,
+        }
+    }
+
     /// Says whether trying again later can help.
     pub fn is_retryable(&self) -> bool {
         matches!(self, Self::Lock(LockError::Busy { .. }) | Self::IndexLocked)
