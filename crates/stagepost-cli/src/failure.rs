@@ -7,6 +7,7 @@ use stagepost::gate::{self, journey};
 use stagepost::lock::LockError;
 use stagepost::model::{InvalidId, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
+use stagepost::snapshot::restore::RestoreError;
 use stagepost::snapshot::{self, CaptureError};
 use stagepost::{flow, plan, session, store, task};
 
@@ -132,6 +133,13 @@ impl From<project::Error> for Failure {
                 (Code::Refused, Some("nothing was lost: everything is as it was before".to_owned()))
             }
             E::Restore(error) if error.is_damage() => (Code::Integrity, Some(VERIFY.to_owned())),
+            E::Restore(RestoreError::Filter { filter, .. }) => (
+                Code::Failed,
+                Some(format!(
+                    "nothing was changed; `git config filter.{}.smudge` is what must work",
+                    filter.escape_debug()
+                )),
+            ),
             E::Object(error) if error.is_damage() => (Code::Integrity, Some(VERIFY.to_owned())),
             E::Capture(CaptureError::Refused { source, .. }) => (Code::Refused, Some(consent_hint(source))),
             E::Capture(CaptureError::Deadline { .. }) => (

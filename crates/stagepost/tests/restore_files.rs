@@ -595,6 +595,37 @@ fn line_ends_become_what_git_makes_of_them() {
 }
 
 #[test]
+fn a_required_filter_that_fails_fails_the_restore_before_anything_is_touched() {
+    let fails = "test ! -e ../broken && tr N-Z A-M";
+    for smudge in [Some(fails), None] {
+        for way in [Way::Fastest, Way::GitProgram] {
+            let fixture = Fixture::new();
+            let config = |key: &str, value: &str| fixture.git(&["config", "--global", key, value]);
+            config("filter.rot.clean", "tr A-M N-Z");
+            smudge.map(|smudge| config("filter.rot.smudge", smudge));
+            config("filter.rot.required", "true");
+            fixture.write(".gitattributes", "*.rot filter=rot\n").write("x.rot", "ABC\n").write("y", "1");
+            let snapshots = fixture.open_as(&fixture.root, Keep::Repository, way);
+            let good = snapshots.capture(&id(), &Capture::default()).unwrap();
+            fixture.write("x.rot", "LMA\n").write("y", "2").write("new", "x").write("../broken", "");
+            for attributes in ["*.rot filter=rot\n", "*.rot filter=rot\n*.o -text\n"] {
+                fixture.write(".gitattributes", attributes);
+                let before = everything(&fixture.root);
+                let error = restore(&snapshots, &good, Mode::Files, &[]).restored.unwrap_err();
+                let (named, told) = (error.to_string(), error.nothing_was_touched());
+                assert!(named.contains("`rot`") && named.contains("`x.rot`") && told, "{error:?}");
+                assert_eq!(everything(&fixture.root), before, "{way:?}");
+            }
+            fixture.remove("../broken");
+            if smudge.is_some() {
+                restore(&snapshots, &good, Mode::Files, &[]).ok();
+                assert_eq!(fs::read(fixture.root.join("x.rot")).unwrap(), b"ABC\n");
+            }
+        }
+    }
+}
+
+#[test]
 fn what_was_private_stays_private() {
     let fixture = Fixture::new();
     fixture.write("secret", "first");

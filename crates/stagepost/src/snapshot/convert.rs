@@ -19,7 +19,17 @@ pub struct Converter<'a> {
     /// The rules read directly; `None` where only git can follow them.
     direct: Option<Direct>,
     /// git with only trusted filters, for what cannot be converted directly.
-    program: OnceCell<Git>,
+    program: OnceCell<Programs>,
+}
+
+/// git for the two ways of conversion.
+struct Programs {
+    /// For what goes into a snapshot: raw where a filter fails.
+    reading: Git,
+    /// For what goes into the work tree: nothing where a required filter fails.
+    writing: Git,
+    /// The filters that are required.
+    required: Vec<String>,
 }
 
 /// The rules of the work tree, and where they find objects.
@@ -63,7 +73,19 @@ impl Converter<'_> {
         let path = [b"--path=", path.as_bytes()].concat();
         let args = ["cat-file", "--filters"].map(OsStr::new);
         let args = [args[0], args[1], OsStr::from_bytes(&path), OsStr::new(blob.as_str())];
-        Ok(self.program()?.run(&args, b"")?)
+        Ok(self.programs()?.writing.run(&args, b"")?)
+    }
+
+    /// Returns the filter that a path must go through on its way to the work tree, with the rules read directly;
+    /// `None` where only git can follow them.
+    pub(super) fn required_directly(&mut self, path: &RepoPath) -> Option<Option<String>> {
+        let Direct { judge, odb } = self.direct.as_mut()?;
+        Some(judge.required_filter_of(path.as_bytes(), odb))
+    }
+
+    /// Returns the filters that are required.
+    pub(super) fn required(&self) -> Result<&[String], GitError> {
+        Ok(&self.programs()?.required)
     }
 
     /// Says that a file's `bytes` are what `blob` names, if that can be told without git. A no is no answer: some
@@ -79,13 +101,24 @@ impl Converter<'_> {
 
     /// Returns git with only trusted filters, able to read what only a private store holds.
     pub(super) fn program(&self) -> Result<&Git, GitError> {
-        if let Some(git) = self.program.get() {
-            return Ok(git);
+        Ok(&self.programs()?.reading)
+    }
+
+    /// Returns the same git for writing files: where a required filter fails, it does too.
+    pub(super) fn writing_program(&self) -> Result<&Git, GitError> {
+        Ok(&self.programs()?.writing)
+    }
+
+    fn programs(&self) -> Result<&Programs, GitError> {
+        if let Some(programs) = self.program.get() {
+            return Ok(programs);
         }
-        let rules = &self.snapshots.rules_git;
-        let git = rules.configured(Trust::read(rules)?.overrides);
+        let trust = Trust::read(&self.snapshots.rules_git)?;
         let readable = quarantine::join(&self.snapshots.object_dirs());
-        Ok(self.program.get_or_init(|| git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", readable)))
+        let git = self.snapshots.rules_git.with("GIT_ALTERNATE_OBJECT_DIRECTORIES", readable);
+        let writing = git.configured(trust.for_writing());
+        let reading = git.configured(trust.overrides);
+        Ok(self.program.get_or_init(|| Programs { reading, writing, required: trust.required }))
     }
 }
 

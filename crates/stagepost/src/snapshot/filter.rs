@@ -27,6 +27,8 @@ pub(super) struct Filter {
     pub(super) smudge: Option<Vec<u8>>,
     /// A program that converts many files; only git speaks with those.
     pub(super) process: Option<Vec<u8>>,
+    /// Whether git writes no file without it.
+    pub(super) required: bool,
 }
 
 /// The filters of one work tree.
@@ -73,8 +75,14 @@ impl Filters {
     pub(super) fn smudge(&self, name: &str, path: &[u8], bytes: Vec<u8>) -> io::Result<Vec<u8>> {
         match self.named(name).and_then(|filter| filter.smudge.as_deref()) {
             Some(line) => self.run(line, path, bytes, Deadline::NONE),
+            None if self.is_required(name) => Err(io::Error::other("the filter cannot write files")),
             None => Ok(bytes),
         }
+    }
+
+    /// Says whether git writes no file without this filter.
+    pub(super) fn is_required(&self, name: &str) -> bool {
+        self.named(name).is_some_and(|filter| filter.required)
     }
 
     fn named(&self, name: &str) -> Option<&Filter> {

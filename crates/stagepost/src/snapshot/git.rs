@@ -307,6 +307,8 @@ pub(super) struct Trust {
     pub(super) overrides: Vec<(String, String)>,
     /// Drivers that only the repository names.
     pub(super) refused: Vec<String>,
+    /// Trusted drivers without which git does not write a file.
+    pub(super) required: Vec<String>,
 }
 
 const FILTER_KEYS: [&str; 3] = ["clean", "smudge", "process"];
@@ -346,9 +348,18 @@ impl Trust {
         }
         // A required filter that fails would fail the whole snapshot; the raw bytes are kept instead.
         self.overrides.push((format!("filter.{name}.required"), "false".to_owned()));
-        if !trusted {
-            self.refused.push(name.to_owned());
+        match trusted {
+            true if driver.is_required() => self.required.push(name.to_owned()),
+            true => {}
+            false => self.refused.push(name.to_owned()),
         }
+    }
+
+    /// Returns the settings for writing files: where a required filter fails, git does.
+    pub(super) fn for_writing(&self) -> Vec<(String, String)> {
+        let required =
+            self.required.iter().map(|name| (format!("filter.{name}.required"), "true".to_owned()));
+        self.overrides.iter().cloned().chain(required).collect()
     }
 }
 
@@ -357,4 +368,12 @@ impl Trust {
 struct Driver {
     users: BTreeMap<String, String>,
     repositorys: BTreeMap<String, String>,
+}
+
+impl Driver {
+    fn is_required(&self) -> bool {
+        let value = self.repositorys.get("required").or_else(|| self.users.get("required"));
+        let value = value.map(|value| value.to_ascii_lowercase()).unwrap_or_default();
+        matches!(value.as_str(), "true" | "yes" | "on") || value.parse().is_ok_and(|number: i64| number != 0)
+    }
 }

@@ -229,6 +229,15 @@ impl Judge {
         }
     }
 
+    /// Returns the filter of a path if git does not write the file without it.
+    pub(super) fn required_filter_of(
+        &mut self,
+        path: &[u8],
+        objects: &dyn gix::objs::Find,
+    ) -> Option<String> {
+        self.trusted_filter_of(path, objects).filter(|name| self.filters.is_required(name))
+    }
+
     /// Returns the filter of a path, if there are any that may run.
     fn trusted_filter_of(&mut self, path: &[u8], objects: &dyn gix::objs::Find) -> Option<String> {
         if self.filters.is_empty() { None } else { self.filter_of(path, objects) }
@@ -355,7 +364,9 @@ fn filters_of(config: &File) -> (Vec<Filter>, Vec<String>) {
             continue;
         }
         let position = filters.iter().position(|filter| filter.name == name).unwrap_or_else(|| {
-            filters.push(Filter { name, clean: None, smudge: None, process: None });
+            let required = config.boolean(format!("filter.{name}.required").as_str()).ok().flatten();
+            let required = required.unwrap_or_default();
+            filters.push(Filter { name, clean: None, smudge: None, process: None, required });
             filters.len() - 1
         });
         let filter = &mut filters[position];

@@ -1,6 +1,7 @@
 //! Content on its way into and out of a work tree, and what putting files in place needs to know of it.
 
 use std::cell::{OnceCell, RefCell, RefMut};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -8,6 +9,7 @@ use super::error::RestoreError;
 use super::task::End;
 use crate::model::{ObjectId, RepoPath};
 use crate::snapshot::Snapshots;
+use crate::snapshot::compare::Side;
 use crate::snapshot::convert::Converter;
 use crate::snapshot::git::{Git, GitError};
 use crate::snapshot::objects::ObjectKind;
@@ -24,6 +26,9 @@ pub(super) trait Content {
 
     /// Says whether `bytes` at `path` are what `id` names, as git converts on add at that end of the restore.
     fn is(&self, end: End, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Result<bool, Self::Error>;
+
+    /// Tries the filters that these files cannot be written without, while nothing is touched yet.
+    fn try_filters(&self, files: &[(&RepoPath, &Side)]) -> Result<(), Self::Error>;
 
     /// Returns the name of `bytes` as they are.
     fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, Self::Error>;
@@ -70,12 +75,39 @@ impl<'a> Conversion<'a> {
     }
 
     fn git(&self, end: End) -> Result<Git, GitError> {
-        let git = self.converter().program()?.clone();
-        Ok(match (self.attributes, end) {
+        Ok(self.with_attributes(self.converter().program()?, end))
+    }
+
+    fn with_attributes(&self, git: &Git, end: End) -> Git {
+        let git = git.clone();
+        match (self.attributes, end) {
             (Attributes::WorkTree | Attributes::WorkTreeChanging, _) => git,
             (Attributes::Trees { before, .. }, End::Before) => git.with("GIT_ATTR_SOURCE", before.as_str()),
             (Attributes::Trees { after, .. }, End::After) => git.with("GIT_ATTR_SOURCE", after.as_str()),
-        })
+        }
+    }
+
+    /// Returns which of these paths cannot be written without a filter, and without which.
+    fn required_filters(&self, paths: &[&RepoPath]) -> Result<BTreeMap<RepoPath, String>, RestoreError> {
+        if self.is_steady() {
+            let mut converter = self.converter();
+            let directly: Option<Vec<_>> =
+                paths.iter().map(|path| converter.required_directly(path)).collect();
+            if let Some(filters) = directly {
+                let found = paths.iter().zip(filters);
+                return Ok(found.filter_map(|(path, filter)| Some(((*path).clone(), filter?))).collect());
+            }
+        }
+        let required = self.converter().required()?.to_vec();
+        if required.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let list: Vec<u8> = paths.iter().flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        let answer = self.git(End::After)?.run(&["check-attr", "-z", "--stdin", "filter"], &list)?;
+        let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
+        let named = fields.chunks_exact(3).map(|field| (field[0], String::from_utf8_lossy(field[2])));
+        let needed = named.filter(|(_, filter)| required.iter().any(|name| name == filter));
+        Ok(needed.map(|(path, filter)| (RepoPath::from_bytes(path), filter.into_owned())).collect())
     }
 
     fn converted_name_of(&self, end: End, path: &RepoPath, bytes: &[u8]) -> Result<ObjectId, RestoreError> {
@@ -90,7 +122,8 @@ impl<'a> Conversion<'a> {
         let path = [b"--path=", path.as_bytes()].concat();
         let args = ["cat-file", "--filters"].map(OsStr::new);
         let args = [args[0], args[1], OsStr::from_bytes(&path), OsStr::new(id.as_str())];
-        Ok(self.git(End::After)?.run(&args, b"")?)
+        let git = self.with_attributes(self.converter().writing_program()?, End::After);
+        Ok(git.run(&args, b"")?)
     }
 }
 
@@ -119,6 +152,25 @@ impl Content for Conversion<'_> {
             return Ok(true);
         }
         Ok(self.converted_name_of(end, path, bytes)? == *id)
+    }
+
+    fn try_filters(&self, files: &[(&RepoPath, &Side)]) -> Result<(), RestoreError> {
+        let files: Vec<_> = files.iter().filter(|(_, side)| side.mode != EntryMode::Link).collect();
+        if files.is_empty() {
+            return Ok(());
+        }
+        let required = self.required_filters(&files.iter().map(|(path, _)| *path).collect::<Vec<_>>())?;
+        for (path, side) in files {
+            if let Some(filter) = required.get(path) {
+                // What comes out may be large and many: it is made again when it is written.
+                self.for_work_tree(path, side.mode, &side.id).map_err(|source| RestoreError::Filter {
+                    path: (*path).clone(),
+                    filter: filter.clone(),
+                    source: Box::new(source),
+                })?;
+            }
+        }
+        Ok(())
     }
 
     fn name_of(&self, bytes: &[u8]) -> Result<ObjectId, RestoreError> {

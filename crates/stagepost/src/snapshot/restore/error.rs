@@ -63,6 +63,16 @@ pub enum RestoreError {
         /// The object.
         id: ObjectId,
     },
+    /// A filter that git writes no file without failed.
+    #[error("the filter `{}` failed, and `{path}` cannot be written without it", filter.escape_debug())]
+    Filter {
+        /// The file; nothing was touched.
+        path: RepoPath,
+        /// The filter.
+        filter: String,
+        /// Why.
+        source: Box<RestoreError>,
+    },
     /// The work tree could not be opened, read or written.
     #[error("failed to restore files")]
     Files(#[from] beneath::Error),
@@ -99,7 +109,7 @@ pub enum RestoreError {
 impl RestoreError {
     /// Says whether the restore was refused, so that files, index and HEAD are as they were.
     pub fn nothing_was_touched(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::CaptureFirst { .. } | Self::Lock(_))
+        self.is_refusal() || matches!(self, Self::Filter { .. } | Self::Lock(_))
     }
 
     /// Says whether someone else's work stands against it (and not a failure of ours).
@@ -117,6 +127,7 @@ impl RestoreError {
         match self {
             Self::Damaged { .. } | Self::NotAsWritten { .. } => true,
             Self::Object(error) => error.is_damage(),
+            Self::Filter { source, .. } => source.is_damage(),
             _ => false,
         }
     }

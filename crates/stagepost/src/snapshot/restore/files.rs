@@ -93,6 +93,7 @@ impl<'a, C: Content> Files<'a, C> {
         let to_do = self.still_to_do(tasks)?;
         let (deletes, writes): (Vec<_>, Vec<_>) =
             to_do.into_iter().partition(|seen| seen.task.after.is_none());
+        self.try_filters(&writes)?;
         for batch in deletes.chunks(BATCH) {
             self.delete(batch)?;
         }
@@ -128,6 +129,12 @@ impl<'a, C: Content> Files<'a, C> {
             }
         }
         Ok(to_do)
+    }
+
+    fn try_filters(&self, writes: &[Seen<'_>]) -> Result<(), Failure<C::Error>> {
+        let anew = writes.iter().map(|seen| seen.task).filter(|task| !task.is_mode_only());
+        let files: Vec<_> = anew.filter_map(|task| Some((&task.path, task.after.as_ref()?))).collect();
+        self.content.try_filters(&files).map_err(Failure::Content)
     }
 
     fn changed(&mut self, task: &Task) -> Result<(), Stop<C::Error>> {
