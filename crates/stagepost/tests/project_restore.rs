@@ -314,6 +314,24 @@ fn a_folder_that_becomes_a_repository_keeps_its_snapshots() {
 }
 
 #[test]
+fn the_size_of_a_store_counts_the_snapshots_that_are_in_it() {
+    let temp = TempProject::plain();
+    let noise: String = (0..300_000_u32)
+        .map(|n| char::from(b' ' + (n.wrapping_mul(2_654_435_761) >> 25) as u8 % 90))
+        .collect();
+    let project = temp.write("a", &noise).open();
+    save_files(&project, "large");
+    let before = project.status().unwrap().bytes;
+    assert!(before > 100_000, "{before}");
+    temp.write("a", "small");
+    save_files(&project, "small");
+    let policy = Policy { keep_last: Some(1), ..Policy::default() };
+    let swept = project.apply_gc(&project.plan_gc(&policy).unwrap()).unwrap();
+    assert!(swept.collected.bytes > 100_000, "{swept:?}");
+    assert!(project.status().unwrap().bytes + 100_000 < before);
+}
+
+#[test]
 fn linked_work_trees_share_a_store_and_have_their_own_histories() {
     let temp = TempProject::git();
     temp.write("a.txt", "one").run_git(&["add", "."]);
@@ -347,6 +365,28 @@ fn linked_work_trees_share_a_store_and_have_their_own_histories() {
     assert!(matches!(main.undo(), Err(Error::NothingToUndo)));
     side.undo().unwrap();
     assert_eq!(std::fs::read_to_string(other.join("a.txt")).unwrap(), "two");
+}
+
+#[test]
+fn what_was_done_in_a_removed_work_tree_is_not_undone_in_the_next_of_its_name() {
+    let temp = TempProject::git();
+    temp.write("a.txt", "one").run_git(&["add", "."]);
+    temp.run_git(&["commit", "-qm", "one"]);
+    let other = temp.beside("other");
+    let path = other.to_str().unwrap();
+    temp.run_git(&["worktree", "add", "-q", "--detach", path]);
+    let side = temp.open_with(&other, Settings::default());
+    let first = save_files(&side, "first");
+    std::fs::write(other.join("a.txt"), "two").unwrap();
+    side.restore(&first, &whole()).unwrap();
+    temp.run_git(&["worktree", "remove", "--force", path]);
+    temp.run_git(&["worktree", "add", "-q", "--detach", path]);
+    let side = temp.open_with(&other, Settings::default());
+    assert!(matches!(side.undo(), Err(Error::NothingToUndo)));
+    std::fs::write(other.join("a.txt"), "three").unwrap();
+    side.restore(&first, &whole()).unwrap();
+    side.undo().unwrap();
+    assert_eq!(std::fs::read_to_string(other.join("a.txt")).unwrap(), "three");
 }
 
 #[test]

@@ -26,8 +26,8 @@ fn a_sound_store_is_called_sound() {
     let verified = project.json(&["verify"]);
     assert_eq!((&verified["sound"], &verified["damage"]), (&json!(true), &json!([])));
     assert_eq!(project.ok(&["--quiet", "verify"]), "");
-    assert_eq!(project.json(&["doctor"])["checks"].as_array().unwrap().len(), 4);
-    assert_eq!(project.ok(&["doctor"]).matches("good").count(), 4);
+    assert_eq!(project.json(&["doctor"])["checks"].as_array().unwrap().len(), 5);
+    assert_eq!(project.ok(&["doctor"]).matches("good").count(), 5);
     assert_eq!(project.ok(&["--quiet", "doctor"]), "");
 }
 

@@ -74,8 +74,11 @@ impl Project {
             self.store.prune(&ids, event)?;
         }
         // Records first: a kill in between leaves snapshots that nothing refers to, and the next gc finds them.
+        let before = self.private_snapshots();
         self.release_orphans()?;
-        Ok(Swept { pruned: ids.len(), collected: self.store.collect()? })
+        let freed = before.saturating_sub(self.private_snapshots());
+        let collected = self.store.collect()?;
+        Ok(Swept { pruned: ids.len(), collected: Collected { bytes: collected.bytes + freed, ..collected } })
     }
 }
 

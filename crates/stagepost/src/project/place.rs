@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The folder of a store that is not inside a git repository.
@@ -57,6 +58,14 @@ impl Place {
             Some(name) => format!("worktrees/{name}"),
             None => "main".to_owned(),
         }
+    }
+
+    /// Says when this linked work tree was made, which tells it from others that had its name; `None` for the main one.
+    pub(super) fn linked_since(&self) -> Option<String> {
+        let git = self.git.as_ref().filter(|git| git.worktree.is_some())?;
+        // git writes this file once.
+        let made = fs::symlink_metadata(git.dir.join("commondir")).ok()?;
+        Some(format!("{}.{:09}", made.mtime(), made.mtime_nsec()))
     }
 
     /// Says whether the store is there. One that may not be looked at is: opening it will say why.

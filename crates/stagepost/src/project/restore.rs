@@ -90,6 +90,9 @@ pub struct RestoreRecord {
     pub paths: Vec<RepoPath>,
     /// Who did it.
     pub who: String,
+    /// Which of the linked work trees that had its name one after the other; `None` for the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_tree: Option<String>,
 }
 
 /// What was asked for.
@@ -189,6 +192,7 @@ impl Project {
             mode: wish.mode,
             paths: touched(wish, &plan),
             who: self.context.who.clone(),
+            work_tree: self.place.linked_since(),
         };
         let restore = plan.restore().clone();
         self.say(snapshots, &Said::Began { record: record.clone(), restore: Box::new(restore.clone()) })?;
@@ -263,7 +267,7 @@ impl Project {
         let key = self.place.worktree_key();
         let latest = self.store.events(&EventQuery::latest(Topic::Restore, key))?.pop();
         Ok(latest.and_then(|(_, event)| match serde_json::from_value(event.body) {
-            Ok(Said::Began { record, restore }) => Some((record, *restore)),
+            Ok(Said::Began { record, restore }) if self.is_of_this_tree(&record) => Some((record, *restore)),
             _ => None,
         }))
     }
@@ -294,7 +298,13 @@ impl Project {
     }
 
     fn undo_stacks(&self) -> Result<Stacks, Error> {
-        Ok(Stacks::of(self.restores()?.into_iter().map(|(_, record)| record)))
+        let records = self.restores()?.into_iter().map(|(_, record)| record);
+        Ok(Stacks::of(records.filter(|record| self.is_of_this_tree(record))))
+    }
+
+    /// A linked work tree that was removed may have had the name of this one; what was done there is not undone here.
+    fn is_of_this_tree(&self, record: &RestoreRecord) -> bool {
+        record.work_tree.is_none() || record.work_tree == self.place.linked_since()
     }
 
     /// The safety checkpoints that undo and redo may still ask for.
