@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use restore_support::{assert_is, assert_no_leftovers, between, everything, go_on, restore};
 use snapshot_support::{Fixture, bytes, id};
 use stagepost::model::{RepoPath, SkipReason};
-use stagepost::snapshot::restore::{LeftReason, Mode, Refusal, Restore, RestoreError};
+use stagepost::snapshot::restore::{Left, LeftReason, Mode, Refusal, Restore, RestoreError};
 use stagepost::snapshot::{Capture, Keep, Secrets, Way};
 
 #[test]
@@ -499,7 +499,11 @@ fn what_git_was_told_not_to_look_at_is_left() {
     fixture.git(&["update-index", "--assume-unchanged", "a.txt"]);
     fixture.git(&["update-index", "--skip-worktree", "dir/b.txt"]);
     fixture.write("a.txt", "a local secret").remove("dir/b.txt").write("run.sh", "changed");
-    let (_, restored) = restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+    let outcome = restore(&fixture.open(), &first, Mode::Files, &[]);
+    let left = |path: &str| Left { path: path.into(), reason: LeftReason::Unwatched };
+    assert_eq!(outcome.plan.files.left, [left("a.txt"), left("dir/b.txt")]);
+    assert_eq!(outcome.plan.files.writes.len(), 1);
+    let (_, restored) = outcome.ok();
     assert_eq!(restored.unwatched, [RepoPath::from("a.txt"), RepoPath::from("dir/b.txt")]);
     assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"a local secret");
     assert!(!fixture.root.join("dir/b.txt").exists());

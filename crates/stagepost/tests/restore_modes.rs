@@ -310,3 +310,28 @@ fn repositories_that_only_git_understands_are_restored_as_well() {
         assert_eq!(state(), now, "{format} {keep:?}");
     }
 }
+
+#[test]
+fn what_git_was_told_not_to_look_at_stays_and_is_told_not_to_be_looked_at_after_a_hard_restore() {
+    for mark in ["assume-unchanged", "skip-worktree"] {
+        let fixture = Fixture::new();
+        let target = fixture.capture();
+        fixture.write("a.txt", "two\n").write("run.sh", "two\n").commit("second");
+        fixture.git(&["update-index", &format!("--{mark}"), "a.txt"]);
+        fixture.write("a.txt", "only here\n");
+        let marks = || fixture.git(&["ls-files", "-v", "a.txt", "run.sh"]);
+        let (now, status_now) = (marks(), status(&fixture));
+        let snapshots = fixture.open();
+        let outcome = restore(&snapshots, &target, Mode::Hard, &[]);
+        assert_eq!(outcome.plan.files.left[0].path, "a.txt".into());
+        let (safety, _) = outcome.ok();
+        assert_eq!(fixture.git(&["show", ":a.txt"]), "one", "{mark}");
+        assert_eq!(fixture.git(&["rev-parse", "HEAD"]), target.head.as_ref().unwrap().as_str());
+        assert_eq!(std::fs::read(fixture.root.join("a.txt")).unwrap(), b"only here\n");
+        assert_eq!(std::fs::read(fixture.root.join("run.sh")).unwrap(), b"#!/bin/sh\n");
+        assert_eq!(marks(), now, "{mark}");
+        restore(&snapshots, &safety, Mode::Hard, &[]).ok();
+        assert_eq!(status(&fixture), status_now);
+        assert_eq!(std::fs::read(fixture.root.join("a.txt")).unwrap(), b"only here\n");
+    }
+}

@@ -42,6 +42,14 @@ impl Snapshots {
         self.state_file().exists()
     }
 
+    /// Says for certain that git looks at every file that the index has: the fast way went by this very index.
+    pub(super) fn is_all_watched(&self) -> bool {
+        let bytes = Bytes::read(&self.state_file());
+        let basis = State::parse(&bytes).basis;
+        let key = self.user.as_ref().and_then(|user| index::key_of(&user.git_dir.join("index")).ok());
+        basis.is_some_and(|basis| Some(basis.index) == key)
+    }
+
     /// Finds what the work tree holds, or returns `None` where only the git program can; the caller holds the lock.
     pub(super) fn find_fast(
         &self,

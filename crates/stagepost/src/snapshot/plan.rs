@@ -72,6 +72,8 @@ pub enum LeftReason {
     NotHeldThen(SkipReason),
     /// It is one of Stagepost's own records.
     OwnRecord,
+    /// git was told not to look at it, and what stands there is in no snapshot.
+    Unwatched,
 }
 
 impl fmt::Display for LeftReason {
@@ -81,6 +83,9 @@ impl fmt::Display for LeftReason {
             Self::NotHeldNow(reason) => write!(f, "no checkpoint can hold it: {}", why(*reason)),
             Self::NotHeldThen(reason) => write!(f, "the checkpoint did not hold it: {}", why(*reason)),
             Self::OwnRecord => f.write_str("one of Stagepost's own records"),
+            Self::Unwatched => {
+                f.write_str("no checkpoint holds it: git is told not to look at it (`git update-index`)")
+            }
         }
     }
 }
@@ -188,6 +193,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) paths: &'a [RepoPath],
     /// What is in the way.
     pub(crate) obstacles: &'a [Obstacle],
+    /// Files that git was told not to look at and that stand there as in neither snapshot.
+    pub(crate) unwatched: &'a [RepoPath],
     /// What the snapshot of now does not hold.
     pub(crate) skipped_now: &'a [Skipped],
     /// What the target does not hold.
@@ -237,6 +244,9 @@ fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
     let left = |reason| Left { path: change.path.clone(), reason };
     if is_own_record(&change.path, facts.own_records) {
         return plan.left.push(left(LeftReason::OwnRecord));
+    }
+    if facts.unwatched.contains(&change.path) {
+        return plan.left.push(left(LeftReason::Unwatched));
     }
     match (&change.old, &change.new) {
         (_, Some(_)) if !change.path.is_safe() => {

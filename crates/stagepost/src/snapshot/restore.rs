@@ -26,6 +26,7 @@ mod position;
 mod staging;
 mod survey;
 mod task;
+mod unwatched;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -187,8 +188,11 @@ impl Snapshots {
     pub fn plan_restore(&self, restore: &Restore) -> Result<RestorePlan, RestoreError> {
         let root = Root::open(&self.root)?;
         let changes = self.changes_of(restore)?;
-        let obstacles = survey::survey(&root, &selected(&changes, &restore.paths), &restore.from.skipped)?;
-        let mut files = decide(Facts { obstacles: &obstacles, ..self.facts(restore, &changes) });
+        let selected = selected(&changes, &restore.paths);
+        let obstacles = survey::survey(&root, &selected, &restore.from.skipped)?;
+        let unwatched = self.unwatched(&root, &selected)?;
+        let facts = self.facts(restore, &changes);
+        let mut files = decide(Facts { obstacles: &obstacles, unwatched: &unwatched, ..facts });
         files.unknown = self.unknown_paths(restore)?;
         files.refusals.extend(self.repository_refusals(restore)?);
         let (from, to) = (&restore.from.position, &restore.to.position);
@@ -207,7 +211,11 @@ impl Snapshots {
             return Err(RestoreError::CaptureFirst { paths: plan.files.capture_first.clone() });
         }
         let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
-        self.carry_out(&plan.restore, Task::all(&plan.files), OnChange::Stop, on_step)
+        let mut restored = self.carry_out(&plan.restore, Task::all(&plan.files), OnChange::Stop, on_step)?;
+        let left = plan.files.left.iter().filter(|left| left.reason == LeftReason::Unwatched);
+        restored.unwatched.extend(left.map(|left| left.path.clone()));
+        restored.unwatched.sort();
+        Ok(restored)
     }
 
     /// Finishes a restore that was cut off; also right when it never began or is complete. Stops at a path that is
@@ -352,6 +360,7 @@ impl Snapshots {
             changes,
             paths: &restore.paths,
             obstacles: &[],
+            unwatched: &[],
             skipped_now: &restore.from.skipped,
             skipped_then: &restore.to.skipped,
             own_records: &self.exclude,

@@ -62,9 +62,11 @@ impl Snapshots {
         }
         let seen = stamp(&index)?;
         self.bring_blobs(new)?;
+        let marked = self.unmark(&git)?;
         git.run(&["read-tree", "--reset", "--no-sparse-checkout", "--end-of-options", new.as_str()], b"")?;
         // its status says that some files differ from the index, which is what is being restored
         git.try_run(&["update-index", "-q", "--refresh"], b"")?;
+        marked.mark_again(&git)?;
         swap(&index, &beside, &seen)?;
         Ok(true)
     }

@@ -1,0 +1,91 @@
+//! Files that git was told not to look at (assume-unchanged, skip-worktree): a snapshot holds what the index has of
+//! them, which may be something else than what stands in the work tree.
+
+use std::collections::HashSet;
+
+use super::content::{Attributes, Conversion};
+use super::error::RestoreError;
+use super::task::{Failure, Progress, Task, progress};
+use crate::model::RepoPath;
+use crate::snapshot::Snapshots;
+use crate::snapshot::beneath::Root;
+use crate::snapshot::compare::Change;
+use crate::snapshot::git::{Git, GitError};
+use crate::snapshot::quarantine::on_disk;
+
+/// What an entry of the index says of its file.
+struct Mark {
+    path: RepoPath,
+    assumed: bool,
+    skipped: bool,
+}
+
+/// Lists the entries of an index that git was told not to look at.
+fn marks(git: &Git) -> Result<Vec<Mark>, GitError> {
+    let answer = git.run(&["ls-files", "-z", "-v"], b"")?;
+    let lines = answer.split(|byte| *byte == 0).filter(|line| line.len() > 2);
+    let marks = lines.map(|line| Mark {
+        path: RepoPath::from_bytes(&line[2..]),
+        assumed: line[0].is_ascii_lowercase(),
+        skipped: line[0].eq_ignore_ascii_case(&b'S'),
+    });
+    Ok(marks.filter(|mark| mark.assumed || mark.skipped).collect())
+}
+
+impl Snapshots {
+    /// Returns those of the changed files that git was told not to look at and that stand there as neither end of the
+    /// restore has them: no checkpoint holds them.
+    pub(super) fn unwatched(&self, root: &Root, changes: &[&Change]) -> Result<Vec<RepoPath>, RestoreError> {
+        if self.user.is_none() || changes.is_empty() || self.is_all_watched() {
+            return Ok(Vec::new());
+        }
+        let marked: HashSet<_> = marks(&self.rules_git)?.into_iter().map(|mark| mark.path).collect();
+        let content = Conversion::new(self, Attributes::WorkTree);
+        let mut unwatched = Vec::new();
+        for change in changes.iter().filter(|change| marked.contains(&change.path) && change.path.is_safe()) {
+            let (path, before, after) = (change.path.clone(), change.old.clone(), change.new.clone());
+            match progress(root, &content, &Task { path, before, after }) {
+                Ok(Progress::Changed) => unwatched.push(change.path.clone()),
+                Ok(_) => {}
+                Err(Failure::Beneath(error)) => return Err(error.into()),
+                Err(Failure::Content(error)) => return Err(error),
+            }
+        }
+        Ok(unwatched)
+    }
+
+    /// Takes the marks from files that stand in the work tree: for their sake git would refuse to change their entries.
+    /// Returns them for [`mark_again`](Self::mark_again).
+    pub(super) fn unmark(&self, git: &Git) -> Result<Marked, GitError> {
+        let mut marks = if self.is_all_watched() { vec![] } else { marks(git)? };
+        marks.retain(|mark| on_disk(&self.root, mark.path.as_bytes()).symlink_metadata().is_ok());
+        set(git, "--no-assume-unchanged", marks.iter().filter(|mark| mark.assumed))?;
+        set(git, "--no-skip-worktree", marks.iter().filter(|mark| mark.skipped))?;
+        Ok(Marked(marks))
+    }
+}
+
+/// Marks that were taken from entries of an index.
+pub(super) struct Marked(Vec<Mark>);
+
+impl Marked {
+    /// Gives the entries that are still there their marks again.
+    pub(super) fn mark_again(&self, git: &Git) -> Result<(), GitError> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let answer = git.run(&["ls-files", "-z"], b"")?;
+        let there: HashSet<&[u8]> = answer.split(|byte| *byte == 0).collect();
+        let kept = || self.0.iter().filter(|mark| there.contains(mark.path.as_bytes()));
+        set(git, "--assume-unchanged", kept().filter(|mark| mark.assumed))?;
+        set(git, "--skip-worktree", kept().filter(|mark| mark.skipped))
+    }
+}
+
+fn set<'a>(git: &Git, mark: &str, of: impl Iterator<Item = &'a Mark>) -> Result<(), GitError> {
+    let list: Vec<u8> = of.flat_map(|mark| [mark.path.as_bytes(), b"\0"].concat()).collect();
+    if list.is_empty() {
+        return Ok(());
+    }
+    git.run(&["update-index", mark, "-z", "--stdin"], &list).map(drop)
+}
