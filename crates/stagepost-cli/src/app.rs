@@ -98,24 +98,28 @@ impl App {
         Ok(())
     }
 
-    /// A path that a person typed, as the project names it.
+    /// Paths that a person typed, as the project names them; none if one of them is the whole project.
+    pub(crate) fn repo_paths(&self, project: &Project, typed: &[PathBuf]) -> Result<Vec<RepoPath>, Failure> {
+        let named = typed.iter().map(|path| self.repo_path(project, path)).collect::<Result<Vec<_>, _>>()?;
+        Ok(if named.iter().any(|path| path.as_bytes().is_empty()) { Vec::new() } else { named })
+    }
+
+    /// A path that a person typed, as the project names it; empty for the project itself.
     pub(crate) fn repo_path(&self, project: &Project, typed: &Path) -> Result<RepoPath, Failure> {
         let root = &project.place().root;
         let folder = std::fs::canonicalize(&self.folder)
             .map_err(|error| Failure::file("open the folder", &self.folder, error))?;
-        let mut absolute = PathBuf::new();
-        for part in folder.join(typed).components() {
-            match part {
-                Component::ParentDir => drop(absolute.pop()),
-                Component::CurDir => {}
-                other => absolute.push(other),
-            }
-        }
-        let inside = absolute.strip_prefix(root).ok().filter(|inside| !inside.as_os_str().is_empty());
-        let inside = inside.ok_or_else(|| {
+        let inside = inside(root, &unwound(&folder.join(typed))).ok_or_else(|| {
             Failure::usage(format!("{} is not inside the project {}", typed.display(), root.display()))
         })?;
         Ok(RepoPath::from_bytes(inside.as_os_str().as_bytes()))
+    }
+
+    /// As [`App::repo_path`], but something must be there.
+    pub(crate) fn existing_path(&self, project: &Project, typed: &Path) -> Result<RepoPath, Failure> {
+        let path = self.repo_path(project, typed)?;
+        let found = self.folder.join(typed).symlink_metadata();
+        found.map(|_| path).map_err(|error| Failure::file("find", typed, error))
     }
 
     /// Reads the settings: user file, project file, environment, flags.
@@ -131,6 +135,31 @@ impl App {
         layers.push(Layer::from_flags(self.busy_timeout.clone().map(|value| ("busy_timeout", value))));
         Ok(Settings::from_layers(&layers)?)
     }
+}
+
+/// A path without `..`. What a link leads to decides where `..` goes from there.
+fn unwound(path: &Path) -> PathBuf {
+    let mut whole = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                whole = std::fs::canonicalize(&whole).unwrap_or(whole);
+                whole.pop();
+            }
+            other => whole.push(other),
+        }
+    }
+    whole
+}
+
+/// Where a path is inside the project. Links lead to the project, but are not followed in it: there they are files
+/// themselves, or stand where the checkpoint has a folder.
+fn inside(root: &Path, path: &Path) -> Option<PathBuf> {
+    let above: Vec<&Path> = path.ancestors().collect();
+    above.into_iter().rev().find_map(|above| {
+        let real = std::fs::canonicalize(above).ok()?;
+        Some(real.strip_prefix(root).ok()?.join(path.strip_prefix(above).ok()?))
+    })
 }
 
 /// The user's own settings, if there is a place for them.

@@ -80,7 +80,7 @@ impl DiffArgs {
             }
         }
         let named = self.names[found.len()..].iter().map(PathBuf::from).chain(self.paths.iter().cloned());
-        let paths = named.map(|path| app.repo_path(project, &path)).collect::<Result<_, _>>()?;
+        let paths = app.repo_paths(project, &named.collect::<Vec<_>>())?;
         let mut found = found.into_iter();
         let before = found.next().map_or_else(|| project.resolve("@"), Ok)?;
         Ok((before, found.next(), paths))

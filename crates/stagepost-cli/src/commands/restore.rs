@@ -68,7 +68,7 @@ struct DoneBody<'a> {
 pub(crate) fn run(app: &App, args: &RestoreArgs) -> Result<(), Failure> {
     let project = app.open()?;
     let target = project.resolve(&args.checkpoint)?;
-    let paths = args.paths.iter().map(|path| app.repo_path(&project, path)).collect::<Result<Vec<_>, _>>()?;
+    let paths = app.repo_paths(&project, &args.paths)?;
     let wish = Wish { mode: args.mode.into(), paths };
     if args.dry_run {
         return dry_run(app, &project.plan_restore(&target, &wish)?);

@@ -49,7 +49,7 @@ pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
     let project = app.open_to_write()?;
     if !no_files {
         let include_ignored =
-            ignored.iter().map(|path| app.repo_path(&project, path)).collect::<Result<_, _>>()?;
+            ignored.iter().map(|path| app.existing_path(&project, path)).collect::<Result<_, _>>()?;
         save.files = Some(Files { include_ignored, include_secrets, consent, ..Files::default() });
     }
     let saved = project.save(save)?;

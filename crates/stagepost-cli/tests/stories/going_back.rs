@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::TempProject;
+use crate::support::{Ran, TempProject};
 
 /// A saved project that somebody wrecked afterwards.
 fn wrecked() -> (TempProject, String) {
@@ -111,4 +111,55 @@ fn without_git_it_is_the_same() {
     assert_eq!(read(&project, "a.txt").as_deref(), Some("one\n"));
     project.ok(&["undo"]);
     assert_eq!(read(&project, "a.txt").as_deref(), Some("two\n"));
+}
+
+#[test]
+fn the_whole_project_can_be_named_and_a_way_round_leads_to_it() {
+    let around = |project: &TempProject| project.folder.parent().unwrap().join("round");
+    let ways: [fn(&TempProject) -> Ran; 4] = [
+        |project| project.run(&["restore", "@", "."]),
+        |project| project.run(&["-C", "deep/er", "restore", "@", "../.."]),
+        |project| project.run(&["restore", "@", project.folder.to_str().unwrap()]),
+        |project| project.run(&["restore", "@", project.folder.with_file_name("round").to_str().unwrap()]),
+    ];
+    for way in ways {
+        let (project, _) = wrecked();
+        std::os::unix::fs::symlink(&project.folder, around(&project)).unwrap();
+        std::fs::create_dir_all(project.folder.join("deep/er")).unwrap();
+        let ran = way(&project);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        assert!(is_whole(&project));
+    }
+    let (project, _) = wrecked();
+    std::os::unix::fs::symlink(&project.folder, around(&project)).unwrap();
+    std::os::unix::fs::symlink("notes.txt", project.folder.join("link")).unwrap();
+    let named = around(&project).join("notes.txt");
+    project.ok(&["restore", "@", named.to_str().unwrap()]);
+    assert_eq!(read(&project, "notes.txt").as_deref(), Some("one\n"));
+    assert_eq!(project.ok(&["--quiet", "diff", "@", "."]), project.ok(&["--quiet", "diff"]));
+    std::fs::create_dir(project.folder.join("sub")).unwrap();
+    project.save("a link", &[]);
+    std::fs::remove_file(project.folder.join("link")).unwrap();
+    assert_eq!(project.ok(&["-C", "sub", "--quiet", "diff", "--", ".."]), "link\n");
+    // What is tracked is the link, not what it leads to.
+    std::os::unix::fs::symlink("elsewhere", project.folder.join("link")).unwrap();
+    project.ok(&["restore", "@", around(&project).join("link").to_str().unwrap()]);
+    assert_eq!(std::fs::read_link(project.folder.join("link")).unwrap().to_str(), Some("notes.txt"));
+    project.run(&["restore", "@", ".."]).fails(2, &["not inside the project"]);
+}
+
+#[test]
+fn every_ignored_file_can_be_kept_and_one_that_is_not_there_is_told() {
+    let project = TempProject::new();
+    project.write(".gitignore", "*.log\n");
+    project.write("a.log", "one\n");
+    project.write("deep/b.log", "one\n");
+    project.save("with logs", &["--include-ignored", "."]);
+    project.write("a.log", "two\n");
+    project.write("deep/b.log", "two\n");
+    project.ok(&["restore", "@"]);
+    assert_eq!(read(&project, "a.log").as_deref(), Some("one\n"));
+    assert_eq!(read(&project, "deep/b.log").as_deref(), Some("one\n"));
+    project.run(&["save", "--include-ignored", "c.log"]).fails(3, &["c.log", "No such file"]);
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1);
 }

@@ -272,6 +272,7 @@ fn wrong_input_is_named() {
     assert!(!project.folder.join("None").exists());
     write_job(&project, json!({"output_dir": "../../elsewhere"}));
     project.run(&["plan", "run", "job.json"]).fails(2, &["leads out of the project"]);
+    project.run(&["plan", "start", "--project", "p", "--output-dir", "."]).fails(2, &["the project itself"]);
     write_job(&project, json!({"planner": ""}));
     project.run(&["plan", "run", "job.json"]).fails(2, &["`planner` is missing"]);
     write_job(&project, json!({"timeout": "soon"}));

@@ -366,5 +366,6 @@ fn split(bytes: &[u8]) -> Vec<RepoPath> {
 }
 
 fn argument(path: &RepoPath) -> &OsStr {
-    OsStr::from_bytes(path.as_bytes())
+    // git takes no empty path for the whole of the work tree.
+    if path.as_bytes().is_empty() { OsStr::new(".") } else { OsStr::from_bytes(path.as_bytes()) }
 }

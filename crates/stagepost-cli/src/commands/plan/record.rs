@@ -72,7 +72,11 @@ pub(crate) fn start(app: &App, args: &StartArgs) -> Result<(), Failure> {
     let output_dir = match &args.output_dir {
         // What is typed is relative to where it is typed.
         Some(folder) if folder.is_relative() && !folder.as_os_str().is_empty() => {
-            Some(PathBuf::from(app.repo_path(&project, folder)?.to_string()))
+            let inside = app.repo_path(&project, folder)?.to_string();
+            if inside.is_empty() {
+                return Err(Failure::usage("--output-dir is the project itself: name a folder inside it"));
+            }
+            Some(PathBuf::from(inside))
         }
         other => other.clone(),
     };
