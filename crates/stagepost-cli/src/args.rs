@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
+use stagepost::snapshot::Consent;
+
 use crate::commands;
 
 /// Keep an agent's work recoverable: save, look at, compare, restore and resume it
@@ -35,6 +37,20 @@ pub(crate) struct Global {
     /// How long to wait for other processes, such as 10s
     #[arg(long, global = true, value_name = "DURATION")]
     pub(crate) busy_timeout: Option<String>,
+}
+
+// What a command accepts that looks at all files. With three strokes this would be the help of each of them.
+#[derive(Debug, Args)]
+pub(crate) struct ConsentArg {
+    /// Agree to keep a home folder, the whole file system, or absurdly many files
+    #[arg(long)]
+    consent: bool,
+}
+
+impl From<&ConsentArg> for Consent {
+    fn from(arg: &ConsentArg) -> Self {
+        if arg.consent { Self::Given } else { Self::No }
+    }
 }
 
 #[derive(Debug, Subcommand)]

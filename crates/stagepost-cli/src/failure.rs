@@ -266,11 +266,17 @@ impl From<plan::Error> for Failure {
     }
 }
 
+/// How a person agrees to what is refused without that.
+const AGREE: &str = "agree with `--consent` (of save, diff, restore, undo and redo)";
+
 /// What a person can do about a refused capture.
 fn consent_hint(refusal: &snapshot::Refusal) -> String {
     match refusal {
         snapshot::Refusal::DiskFull { .. } => "make room and try again".to_owned(),
-        _ => "ignore what need not be kept, or agree with `save --consent`".to_owned(),
+        snapshot::Refusal::TooManyUntracked { .. } => {
+            format!("ignore what need not be kept, {AGREE}, or raise the setting `snapshot.max_untracked`")
+        }
+        _ => format!("if that is what you want, {AGREE}"),
     }
 }
 

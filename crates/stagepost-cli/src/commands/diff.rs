@@ -7,6 +7,7 @@ use stagepost::project::{self, ArtifactChange, Change, Difference, Project};
 use stagepost::snapshot::diff::{Detail, Diff as FilesDiff, DiffOptions, Tag};
 
 use crate::app::App;
+use crate::args::ConsentArg;
 use crate::failure::Failure;
 use crate::json::Output;
 use crate::ui::{self, BOLD, CYAN, Form, GREEN, RED, YELLOW};
@@ -25,6 +26,8 @@ pub(crate) struct DiffArgs {
     /// Only say how much differs
     #[arg(long)]
     stat: bool,
+    #[command(flatten)]
+    consent: ConsentArg,
 }
 
 #[derive(Serialize)]
@@ -34,7 +37,7 @@ struct Body {
 }
 
 pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<(), Failure> {
-    let project = app.open()?;
+    let project = app.open()?.with_consent((&args.consent).into());
     let (before, after, paths) = args.understand(app, &project)?;
     let both_hold_files = before.content.snapshot.is_some()
         && after.as_ref().is_none_or(|after| after.content.snapshot.is_some());

@@ -5,6 +5,7 @@ use stagepost::project::{Project, RestoreOutcome, Wish};
 use stagepost::snapshot::restore::{Left, Mode, Moved, RestorePlan};
 
 use crate::app::App;
+use crate::args::ConsentArg;
 use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form, GREEN, RED, YELLOW};
@@ -26,13 +27,21 @@ pub(crate) struct RestoreArgs {
     /// Do not ask before deleting or moving HEAD
     #[arg(long, short)]
     yes: bool,
+    #[command(flatten)]
+    consent: ConsentArg,
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct UndoArgs {}
+pub(crate) struct UndoArgs {
+    #[command(flatten)]
+    consent: ConsentArg,
+}
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct RedoArgs {}
+pub(crate) struct RedoArgs {
+    #[command(flatten)]
+    consent: ConsentArg,
+}
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ModeArg {
@@ -66,7 +75,7 @@ struct DoneBody<'a> {
 }
 
 pub(crate) fn run(app: &App, args: &RestoreArgs) -> Result<(), Failure> {
-    let project = app.open()?;
+    let project = app.open()?.with_consent((&args.consent).into());
     let target = project.resolve(&args.checkpoint)?;
     let paths = app.repo_paths(&project, &args.paths)?;
     let wish = Wish { mode: args.mode.into(), paths };
@@ -84,13 +93,13 @@ pub(crate) fn run(app: &App, args: &RestoreArgs) -> Result<(), Failure> {
     done(app, &project, &project.restore(&target, &wish)?)
 }
 
-pub(crate) fn undo(app: &App, _: &UndoArgs) -> Result<(), Failure> {
-    let project = app.open()?;
+pub(crate) fn undo(app: &App, args: &UndoArgs) -> Result<(), Failure> {
+    let project = app.open()?.with_consent((&args.consent).into());
     done(app, &project, &project.undo()?)
 }
 
-pub(crate) fn redo(app: &App, _: &RedoArgs) -> Result<(), Failure> {
-    let project = app.open()?;
+pub(crate) fn redo(app: &App, args: &RedoArgs) -> Result<(), Failure> {
+    let project = app.open()?.with_consent((&args.consent).into());
     done(app, &project, &project.redo()?)
 }
 

@@ -5,6 +5,7 @@ use stagepost::model::{ArtifactName, Checkpoint, FileCounts, Label, RunId, RunKi
 use stagepost::project::{Files, NewArtifact, Save, Source};
 
 use crate::app::App;
+use crate::args::ConsentArg;
 use crate::failure::Failure;
 use crate::ui::{self, BOLD};
 
@@ -34,23 +35,23 @@ pub(crate) struct SaveArgs {
     /// Keep files that look like secrets (`.env`, `*.pem` and the like) too; those that git tracks always are
     #[arg(long, conflicts_with = "no_files")]
     include_secrets: bool,
-    /// Agree to keep a home folder, the whole file system, or absurdly many files
-    #[arg(long)]
-    consent: bool,
+    #[command(flatten)]
+    consent: ConsentArg,
     /// Save it in this run
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
 }
 
 pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
-    let (no_files, consent, include_secrets) = (args.no_files, args.consent, args.include_secrets);
+    let (no_files, include_secrets) = (args.no_files, args.include_secrets);
+    let consent = (&args.consent).into();
     let ignored = args.include_ignored.clone();
     let mut save = args.into_save()?;
-    let project = app.open_to_write()?;
+    let project = app.open_to_write()?.with_consent(consent);
     if !no_files {
         let include_ignored =
             ignored.iter().map(|path| app.existing_path(&project, path)).collect::<Result<_, _>>()?;
-        save.files = Some(Files { include_ignored, include_secrets, consent, ..Files::default() });
+        save.files = Some(Files { include_ignored, include_secrets, ..Files::default() });
     }
     let saved = project.save(save)?;
     tell_left_out(app, &saved);

@@ -163,3 +163,26 @@ fn every_ignored_file_can_be_kept_and_one_that_is_not_there_is_told() {
     project.run(&["save", "--include-ignored", "c.log"]).fails(3, &["c.log", "No such file"]);
     assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1);
 }
+
+#[test]
+fn what_was_saved_with_consent_can_be_put_back_and_compared() {
+    let (project, _) = wrecked();
+    let home = project.folder.to_str().unwrap().to_owned();
+    let at_home = |args: &[&str]| project.run_with(&[("HOME", &home)], args);
+    at_home(&["save"]).fails(4, &["it is the home folder", "--consent"]);
+    let few = [("STAGEPOST_SNAPSHOT_MAX_UNTRACKED", "1")];
+    for args in [&["diff"][..], &["restore", "@"]] {
+        at_home(args).fails(4, &["it is the home folder", "--consent"]);
+        project.run_with(&few, args).fails(4, &["untracked files", "--consent", "snapshot.max_untracked"]);
+    }
+    for (way, is_so) in [
+        (&["restore", "@", "--dry-run", "--consent"][..], is_wrecked as fn(&TempProject) -> bool),
+        (&["restore", "@", "--consent"], is_whole),
+        (&["undo", "--consent"], is_wrecked),
+        (&["redo", "--consent"], is_whole),
+        (&["diff", "--consent"], is_whole),
+    ] {
+        let ran = at_home(way);
+        assert!(ran.code == 0 && is_so(&project), "{way:?}: {ran:?}");
+    }
+}

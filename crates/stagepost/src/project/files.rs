@@ -69,7 +69,7 @@ impl Project {
             force: files.force.clone(),
             deadline: self.settings.deadline,
             max_untracked: self.settings.max_untracked,
-            consent: if files.consent { Consent::Given } else { Consent::No },
+            consent: if files.consent { Consent::Given } else { self.consent },
             description: without_tokens(subject).into_owned(),
             author: Signature { seconds: now.as_micros() / 1_000_000, ..Signature::default() },
             patience: self.settings.busy_timeout,

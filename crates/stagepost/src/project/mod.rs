@@ -51,7 +51,7 @@ pub use views::{View, export_file};
 
 use crate::model::{Checkpoint, Run, RunId};
 use crate::private;
-use crate::snapshot::Snapshots;
+use crate::snapshot::{Consent, Snapshots};
 use crate::store::{self, Listed, OpenOptions, Query, SqliteStore, Store};
 
 /// An opened project.
@@ -61,6 +61,7 @@ pub struct Project {
     context: Context,
     store: Arc<dyn Store>,
     snapshots: OnceLock<Snapshots>,
+    consent: Consent,
 }
 
 impl std::fmt::Debug for Project {
@@ -86,12 +87,19 @@ impl Project {
         if create && place.git.is_none() {
             hide_from_git(&place.store);
         }
-        Ok(Self { place, settings, context, store, snapshots: OnceLock::new() })
+        Ok(Self { place, settings, context, store, snapshots: OnceLock::new(), consent: Consent::No })
     }
 
     /// Joins a project from parts: for stores other than the one on disk.
     pub fn with_store(place: Place, settings: Settings, context: Context, store: Arc<dyn Store>) -> Self {
-        Self { place, settings, context, store, snapshots: OnceLock::new() }
+        Self { place, settings, context, store, snapshots: OnceLock::new(), consent: Consent::No }
+    }
+
+    /// Takes note of whether a person agreed to look at and capture a home folder or absurdly many files: for all that
+    /// is done with this project from now on.
+    #[must_use]
+    pub fn with_consent(self, consent: Consent) -> Self {
+        Self { consent, ..self }
     }
 
     /// Returns where the project is.
