@@ -642,7 +642,7 @@ fn what_was_private_stays_private() {
 }
 
 #[test]
-fn a_secret_that_was_left_out_is_neither_deleted_nor_overwritten() {
+fn a_secret_that_was_left_out_is_not_deleted_and_is_held_before_it_is_overwritten() {
     let fixture = Fixture::new();
     let snapshots = fixture.open();
     let without = fixture.capture();
@@ -658,10 +658,9 @@ fn a_secret_that_was_left_out_is_neither_deleted_nor_overwritten() {
     assert_eq!(fs::read(fixture.root.join("conf/.env")).unwrap(), b"new token");
 
     fixture.write("a.txt", "changed again");
-    let refused = restore(&snapshots, &with, Mode::Files, &[]).restored.unwrap_err();
-    let path = RepoPath::from("conf/.env");
-    let expected = Refusal::NotHeld { path, reason: SkipReason::Secret };
-    assert!(matches!(&refused, RestoreError::Refused { refusals } if *refusals == [expected]), "{refused:?}");
+    let (safety, _) = restore(&snapshots, &with, Mode::Files, &[]).ok();
+    assert_eq!(fs::read(fixture.root.join("conf/.env")).unwrap(), b"old token");
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
     assert_eq!(fs::read(fixture.root.join("conf/.env")).unwrap(), b"new token");
     assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"changed again");
 }

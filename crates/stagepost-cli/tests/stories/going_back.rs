@@ -186,3 +186,26 @@ fn what_was_saved_with_consent_can_be_put_back_and_compared() {
         assert!(ran.code == 0 && is_so(&project), "{way:?}: {ran:?}");
     }
 }
+
+#[test]
+fn a_secret_that_was_kept_goes_back_and_forth() {
+    let project = TempProject::new();
+    project.write(".env", "TOKEN=one\n");
+    project.write("other.pem", "one\n");
+    project.save("asked for", &["--include-secrets"]);
+    project.write(".env", "TOKEN=two\n");
+    project.write("since.pem", "two\n");
+    let planned = project.run(&["restore", "@", "--dry-run"]);
+    assert_eq!(planned.code, 0, "{planned:?}");
+    assert!(!planned.out.contains("left    .env"), "{planned:?}");
+    let done = project.ok(&["restore", "@"]);
+    assert!(done.contains("1 file written"), "{done}");
+    assert!(done.contains("since.pem") && !done.contains("no checkpoint can hold"), "{done}");
+    assert_eq!(read(&project, ".env").as_deref(), Some("TOKEN=one\n"));
+    assert_eq!(read(&project, "since.pem").as_deref(), Some("two\n"));
+    project.ok(&["undo"]);
+    assert_eq!(read(&project, ".env").as_deref(), Some("TOKEN=two\n"));
+    project.ok(&["redo"]);
+    assert_eq!(read(&project, ".env").as_deref(), Some("TOKEN=one\n"));
+    assert_eq!(read(&project, "since.pem").as_deref(), Some("two\n"));
+}

@@ -80,6 +80,9 @@ impl fmt::Display for LeftReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Submodule => f.write_str("a repository of its own"),
+            Self::NotHeldNow(SkipReason::Secret) => {
+                f.write_str("it looks like a secret, and is in no checkpoint")
+            }
             Self::NotHeldNow(reason) => write!(f, "no checkpoint can hold it: {}", why(*reason)),
             Self::NotHeldThen(reason) => write!(f, "the checkpoint did not hold it: {}", why(*reason)),
             Self::OwnRecord => f.write_str("one of Stagepost's own records"),
@@ -210,7 +213,8 @@ pub(crate) fn decide(facts: Facts<'_>) -> FilePlan {
         decide_path(&mut plan, change, &facts);
     }
     decide_obstacles(&mut plan, &facts);
-    let reported: HashSet<_> = plan.left.iter().map(|left| left.path.clone()).collect();
+    let reported = plan.left.iter().map(|left| &left.path).chain(&plan.capture_first);
+    let reported: HashSet<_> = reported.cloned().collect();
     let left_out = facts.skipped_now.iter().filter(|skipped| !reported.contains(&skipped.path));
     let asked = left_out.filter(|skipped| is_asked(&skipped.path, facts.paths));
     plan.left.extend(

@@ -97,9 +97,11 @@ impl Survey<'_> {
         let path = RepoPath::from_bytes(path);
         let skipped = self.skipped.iter().find(|skipped| path.is_within(&skipped.path));
         let kind = match (skipped, node) {
-            (Some(skipped), _) => ObstacleKind::NotHeld(skipped.reason),
-            (None, Node::File(_) | Node::Link(_)) => ObstacleKind::Ignored,
-            (None, _) => ObstacleKind::NotHeld(SkipReason::Special),
+            (Some(skipped), _) if skipped.reason != SkipReason::Secret => {
+                ObstacleKind::NotHeld(skipped.reason)
+            }
+            (_, Node::File(_) | Node::Link(_)) => ObstacleKind::Ignored,
+            (_, _) => ObstacleKind::NotHeld(SkipReason::Special),
         };
         Some(Obstacle { path, kind })
     }
