@@ -9,7 +9,8 @@ use stagepost::snapshot::GitProgram;
 use stagepost::{flow, plan, session, task};
 
 use crate::args::Global;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
+use crate::input;
 use crate::ui::{self, Ui};
 
 pub(crate) struct App {
@@ -124,16 +125,35 @@ impl App {
 
     /// Reads the settings: user file, project file, environment, flags.
     pub(crate) fn settings(&self, root: Option<&Path>) -> Result<Settings, Failure> {
-        let mut layers = Vec::new();
-        layers.extend(user_file().map(|path| read_layer(Origin::User, &path)).transpose()?.flatten());
-        let project = root.map(|root| read_layer(Origin::Project, &root.join("stagepost.toml")));
-        layers.extend(project.transpose()?.flatten());
-        layers.push(Layer::from_environment(
+        let layers = self.layers(root).into_iter().collect::<Result<Vec<_>, _>>()?;
+        Ok(Settings::from_layers(&layers)?)
+    }
+
+    /// Reads the settings as far as they are sound, and says what is wrong with the rest.
+    pub(crate) fn sound_settings(&self, root: Option<&Path>) -> (Settings, Vec<Failure>) {
+        let (mut layers, mut wrong) = (Vec::new(), Vec::new());
+        for layer in self.layers(root) {
+            match layer {
+                Ok(layer) => layers.push(layer),
+                Err(failure) => wrong.push(failure),
+            }
+        }
+        let (settings, faults) = Settings::without_faults(layers);
+        wrong.extend(faults.into_iter().map(Failure::from));
+        (settings, wrong)
+    }
+
+    fn layers(&self, root: Option<&Path>) -> Vec<Result<Layer, Failure>> {
+        let user = user_file().and_then(|path| read_layer(Origin::User, &path).transpose());
+        let project =
+            root.and_then(|root| read_layer(Origin::Project, &root.join("stagepost.toml")).transpose());
+        let mut layers: Vec<_> = user.into_iter().chain(project).collect();
+        layers.push(Ok(Layer::from_environment(
             std::env::vars_os()
                 .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-        ));
-        layers.push(Layer::from_flags(self.busy_timeout.clone().map(|value| ("busy_timeout", value))));
-        Ok(Settings::from_layers(&layers)?)
+        )));
+        layers.push(Ok(Layer::from_flags(self.busy_timeout.clone().map(|value| ("busy_timeout", value)))));
+        layers
     }
 }
 
@@ -169,11 +189,16 @@ fn user_file() -> Option<PathBuf> {
     Some(base.join("stagepost").join("config.toml"))
 }
 
+/// More than anyone has to set.
+const MOST_SETTINGS: u64 = 1 << 20;
+
 fn read_layer(origin: Origin, path: &Path) -> Result<Option<Layer>, Failure> {
-    match std::fs::read_to_string(path) {
+    match input::read_file(path, MOST_SETTINGS) {
         Ok(text) => Ok(Some(Layer::from_toml(origin, &text)?)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Failure::file("read the settings in", path, error)),
+        Err(error) => {
+            Err(Failure { code: Code::Failed, ..Failure::file("read the settings in", path, error) })
+        }
     }
 }
 

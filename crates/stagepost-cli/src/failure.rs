@@ -445,6 +445,14 @@ impl From<FindError> for Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    /// What failed and why, in one line.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        self.causes.iter().try_for_each(|cause| write!(f, ": {cause}"))
+    }
+}
+
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         Self::from_error(Code::Usage, &error)

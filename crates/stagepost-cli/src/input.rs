@@ -2,7 +2,10 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// More than anything that people write by hand or programs ask with.
 pub(crate) const MOST: u64 = 16 << 20;
@@ -11,12 +14,12 @@ pub(crate) const MOST_PAYLOAD: u64 = 64 << 20;
 
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    if path.as_os_str() == "-" { whole(io::stdin().lock(), most) } else { whole(File::open(path)?, most) }
+}
+
+fn whole(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    if path.as_os_str() == "-" {
-        io::stdin().lock().take(most + 1).read_to_end(&mut bytes)?;
-    } else {
-        File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
-    }
+    source.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         let what = format!("it has more than {} MiB", most >> 20);
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
@@ -24,8 +27,20 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads a file of text that nobody named: one that is none must neither be waited for nor read without end.
+pub(crate) fn read_file(path: &Path, most: u64) -> io::Result<String> {
+    let open = File::options().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
+    if !open.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    text(whole(open, most)?)
+}
+
 /// Reads a file of text, or standard input for `-`.
 pub(crate) fn read_text(path: &Path, most: u64) -> io::Result<String> {
-    let bytes = read(path, most)?;
+    text(read(path, most)?)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }

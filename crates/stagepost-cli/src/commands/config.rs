@@ -24,11 +24,14 @@ struct Setting<'a> {
 #[derive(Serialize)]
 struct Body<'a> {
     settings: Vec<Setting<'a>>,
+    /// What is wrong with those that are not as they were set.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    wrong: Vec<String>,
 }
 
 pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<(), Failure> {
     let place = Place::find(app.folder())?;
-    let settings = app.settings(place.as_ref().map(|place| place.root.as_path()))?;
+    let (settings, wrong) = app.sound_settings(place.as_ref().map(|place| place.root.as_path()));
     let wanted = settings.list().filter(|(name, ..)| args.name.as_ref().is_none_or(|wanted| wanted == name));
     let list: Vec<Setting<'_>> = wanted
         .map(|(name, value, origin, meaning)| Setting { name, value, origin: origin.to_string(), meaning })
@@ -39,18 +42,36 @@ pub(crate) fn run(app: &App, args: &ConfigArgs) -> Result<(), Failure> {
             .hint("`stagepost config` lists every setting"));
     }
     match (app.ui.form, &args.name) {
-        (Form::Json, _) => app.ui.json(&Output::new(Body { settings: list })),
-        (_, Some(_)) | (Form::Quiet, _) => {
-            list.iter().try_for_each(|setting| app.ui.line(ui::printable(setting.value)))
+        (Form::Json, _) => {
+            let wrong = wrong.iter().map(ToString::to_string).collect();
+            app.ui.json(&Output::new(Body { settings: list, wrong }))?;
         }
-        (Form::Text, None) => list.iter().try_for_each(|setting| app.ui.line(line(setting))),
+        (_, Some(_)) | (Form::Quiet, _) => {
+            list.iter().try_for_each(|setting| app.ui.line(ui::printable(setting.value)))?;
+        }
+        (Form::Text, None) => {
+            let width = list.iter().map(|setting| setting.name.len()).max().unwrap_or(0);
+            list.iter().try_for_each(|setting| app.ui.line(line(setting, width)))?;
+        }
     }
+    named(app, wrong)
 }
 
-fn line(setting: &Setting<'_>) -> String {
+/// Names what is wrong, and fails if anything is.
+fn named(app: &App, wrong: Vec<Failure>) -> Result<(), Failure> {
+    let Some(code) = wrong.first().map(|failure| failure.code) else { return Ok(()) };
+    if app.ui.form != Form::Json {
+        for failure in wrong {
+            app.ui.failure(&Failure { hint: None, ..failure });
+        }
+    }
+    Err(Failure::told(code))
+}
+
+fn line(setting: &Setting<'_>, width: usize) -> String {
     let value = if setting.value.is_empty() { "-".into() } else { ui::printable(setting.value) };
     format!(
-        "{BOLD}{:<20}{BOLD:#} {value:<10} {DIM}{:<14} {}{DIM:#}",
+        "{BOLD}{:<width$}{BOLD:#} {value:<10} {DIM}{:<14} {}{DIM:#}",
         setting.name, setting.origin, setting.meaning
     )
 }

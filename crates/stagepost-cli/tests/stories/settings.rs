@@ -55,3 +55,61 @@ fn config_lists_or_answers() {
     assert_eq!(project.json(&["config"])["settings"][0]["meaning"].as_str().map(str::is_empty), Some(false));
     assert_eq!(json!(1), project.json(&["config"])["schema"]);
 }
+
+#[test]
+fn config_lists_what_it_can_and_names_what_is_wrong() {
+    let project = TempProject::new();
+    project.save("first", &[]);
+    project.write(
+        "stagepost.toml",
+        "retention.keep = \"many\"\nretension.keep = 3\nsnapshot.deadline = \"9s\"\n",
+    );
+    let ran = project.run(&["config"]);
+    ran.fails(2, &["`retention.keep` is `many`", "there is no setting `retension.keep`"]);
+    assert!(!ran.err.contains("`stagepost config`"), "{ran:?}");
+    assert!(ran.out.lines().any(|line| line.contains("snapshot.deadline") && line.contains("9s")), "{ran:?}");
+    let listed = project.run(&["--json", "config"]);
+    let body: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!((listed.code, setting(&body, "snapshot.deadline")), (2, ("9s", "stagepost.toml")));
+    assert_eq!(setting(&body, "retention.keep"), ("", "default"));
+    assert_eq!(body["wrong"].as_array().unwrap().len(), 2);
+    project.write("stagepost.toml", "a = 1\nstore = [\n");
+    let ran = project.run(&["config"]);
+    ran.fails(2, &["stagepost.toml", "not valid TOML", "line 2", "array"]);
+    assert!(!ran.err.contains("\\n"), "{ran:?}");
+    assert!(ran.out.contains("busy_timeout"), "{ran:?}");
+    project.run(&["log"]).fails(2, &["not valid TOML", "line 2", "`stagepost config`"]);
+}
+
+#[test]
+fn config_is_in_columns() {
+    let project = TempProject::plain();
+    let text = project.ok(&["config"]);
+    let places: std::collections::BTreeSet<_> = text.lines().map(|line| line.find("default")).collect();
+    assert_eq!(places.len(), 1, "{text}");
+}
+
+#[test]
+fn a_settings_file_that_is_none_is_refused_at_once() {
+    let project = TempProject::new();
+    let path = project.folder.join("stagepost.toml");
+    let refused = |said: &str| {
+        for args in [&["log"][..], &["config"], &["save"]] {
+            let ran = project.run(args);
+            assert!([1, 2].contains(&ran.code) && ran.err.contains(said), "{args:?}: {ran:?}");
+            assert!(ran.err.contains("stagepost.toml"), "{ran:?}");
+        }
+    };
+    project.save("first", &[]);
+    std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    refused("not a file");
+    std::fs::remove_file(&path).unwrap();
+    assert!(project.tool("mkfifo", [&path]).status().unwrap().success());
+    refused("not a file");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    refused("not a file");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::File::create(&path).unwrap().set_len(2 << 30).unwrap();
+    refused("more than 1 MiB");
+}

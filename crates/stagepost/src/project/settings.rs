@@ -84,9 +84,8 @@ const KNOWN: &[(&str, &str, &str)] = &[
 impl Layer {
     /// Reads the settings of a TOML file.
     pub fn from_toml(origin: Origin, text: &str) -> Result<Self, SettingsError> {
-        let table: toml::Table = text
-            .parse()
-            .map_err(|source: toml::de::Error| SettingsError::Toml { origin, source: Box::new(source) })?;
+        let table: toml::Table =
+            text.parse().map_err(|fault: toml::de::Error| SettingsError::toml(origin, text, &fault))?;
         let mut values = Vec::new();
         flatten(&table, "", &mut values);
         Ok(Self { origin, values })
@@ -149,6 +148,23 @@ impl Settings {
         Self::parse(values)
     }
 
+    /// Joins layers as [`Settings::from_layers`] does, but leaves out what is wrong and says what that was.
+    pub fn without_faults(mut layers: Vec<Layer>) -> (Self, Vec<SettingsError>) {
+        let mut faults = Vec::new();
+        loop {
+            let fault = match Self::from_layers(&layers) {
+                Ok(settings) => return (settings, faults),
+                Err(fault) => fault,
+            };
+            if let SettingsError::Unknown { name, origin } = &fault {
+                leave_out(&mut layers, *origin, name);
+            } else if let SettingsError::Value { name, origin, .. } = &fault {
+                leave_out(&mut layers, *origin, name);
+            }
+            faults.push(fault);
+        }
+    }
+
     fn parse(values: BTreeMap<&'static str, (String, Origin)>) -> Result<Self, SettingsError> {
         let get = |key: &'static str| values.get(key).filter(|(value, _)| !value.is_empty());
         let wrong = |key: &'static str, expected: &'static str| {
@@ -205,6 +221,11 @@ impl Settings {
     }
 }
 
+fn leave_out(layers: &mut [Layer], origin: Origin, name: &str) {
+    let set = layers.iter_mut().filter(|layer| layer.origin == origin);
+    set.for_each(|layer| layer.values.retain(|(key, _)| key != name));
+}
+
 /// Reads `90s`, `15m`, `12h`, `30d` or `4w`.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
@@ -241,12 +262,14 @@ pub fn parse_size(text: &str) -> Option<u64> {
 #[non_exhaustive]
 pub enum SettingsError {
     /// The file is not TOML.
-    #[error("the settings in the {origin} are not valid TOML")]
+    #[error("the settings in the {origin} are not valid TOML: line {line}: {why}")]
     Toml {
         /// Where.
         origin: Origin,
+        /// In which line, counted from 1.
+        line: usize,
         /// Why.
-        source: Box<toml::de::Error>,
+        why: String,
     },
     /// There is no such setting.
     #[error("there is no setting `{}` (in the {origin})", name.escape_debug())]
@@ -268,6 +291,16 @@ pub enum SettingsError {
         /// What it must be.
         expected: &'static str,
     },
+}
+
+impl SettingsError {
+    /// The parser draws the line and points at it, in several lines; the number of the line says as much.
+    fn toml(origin: Origin, text: &str, fault: &toml::de::Error) -> Self {
+        let start = fault.span().map_or(0, |span| span.start.min(text.len()));
+        let line = 1 + text.as_bytes()[..start].iter().filter(|byte| **byte == b'\n').count();
+        let why = fault.message().lines().collect::<Vec<_>>().join(", ");
+        Self::Toml { origin, line, why }
+    }
 }
 
 #[cfg(test)]
