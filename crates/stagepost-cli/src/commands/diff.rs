@@ -39,6 +39,10 @@ struct Body {
 pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<(), Failure> {
     let project = app.open()?.with_consent((&args.consent).into());
     let (before, after, paths) = args.understand(app, &project)?;
+    if !args.artifact.is_empty() && (after.is_none() || !paths.is_empty()) {
+        let what = "--artifact compares two checkpoints, and no files: name both, and no paths";
+        return Err(Failure::usage(what));
+    }
     let both_hold_files = before.content.snapshot.is_some()
         && after.as_ref().is_none_or(|after| after.content.snapshot.is_some());
     let files = if args.artifact.is_empty() && (both_hold_files || after.is_none()) {

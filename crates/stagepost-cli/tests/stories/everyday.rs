@@ -241,3 +241,17 @@ fn help_and_version_are_results() {
         assert!(everywhere > help.find("\nOptions:").expect(command), "{command}");
     }
 }
+
+#[test]
+fn an_artifact_that_nobody_has_is_not_found_and_now_has_none() {
+    let project = TempProject::new();
+    project.write("state.json", "{}");
+    project.save("one", &["--state", "state.json"]);
+    project.save("two", &[]);
+    project.run(&["diff", "@-", "@", "--artifact", "typo"]).fails(3, &["no artifact `typo`"]);
+    project.ok(&["diff", "@-", "@", "--artifact", "state"]);
+    for args in [&["diff", "--artifact", "state"][..], &["diff", "@-", "--artifact", "state"]] {
+        project.run(args).fails(2, &["--artifact", "two checkpoints"]);
+    }
+    project.run(&["diff", "@-", "@", "state.json", "--artifact", "state"]).fails(2, &["--artifact"]);
+}

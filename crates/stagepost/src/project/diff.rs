@@ -82,8 +82,12 @@ pub enum Change {
 const LARGEST_COMPARED: u64 = 64 << 20;
 
 impl Project {
-    /// Compares the artifacts of two checkpoints; `only` limits it to some names.
+    /// Compares the artifacts of two checkpoints; `only` limits it to some names, which one of the two must have.
     pub fn diff(&self, before: &Checkpoint, after: &Checkpoint, only: &[String]) -> Result<Diff, Error> {
+        let is_nowhere = |name: &&String| before.artifact(name).is_none() && after.artifact(name).is_none();
+        if let Some(name) = only.iter().find(is_nowhere) {
+            return Err(Error::NoArtifact { id: after.id, name: name.clone() });
+        }
         let names: BTreeSet<&str> = [before, after]
             .iter()
             .flat_map(|checkpoint| checkpoint.content.artifacts.iter().map(|artifact| artifact.name.as_str()))
