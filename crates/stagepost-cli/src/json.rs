@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use stagepost::model::Checkpoint;
+use stagepost::model::{Checkpoint, CheckpointId};
 
 use crate::failure::Failure;
 
@@ -12,14 +12,10 @@ pub(crate) const SCHEMA: u32 = 1;
 /// Printed by `save` and `show`.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct CheckpointOutput<'a> {
-    schema: u32,
-    checkpoint: &'a Checkpoint,
-}
-
-impl<'a> From<&'a Checkpoint> for CheckpointOutput<'a> {
-    fn from(checkpoint: &'a Checkpoint) -> Self {
-        Self { schema: SCHEMA, checkpoint }
-    }
+    pub(crate) schema: u32,
+    pub(crate) checkpoint: &'a Checkpoint,
+    /// Whether it stays whatever the policy of `gc` says.
+    pub(crate) pinned: bool,
 }
 
 /// Printed by `log`, newest first.
@@ -27,6 +23,8 @@ impl<'a> From<&'a Checkpoint> for CheckpointOutput<'a> {
 pub(crate) struct LogOutput<'a> {
     pub(crate) schema: u32,
     pub(crate) checkpoints: &'a [Checkpoint],
+    /// Those of them that are pinned.
+    pub(crate) pinned: &'a [CheckpointId],
     /// Records that are not as they were written, and are not among the checkpoints.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub(crate) damaged: &'a [DamagedRecord],

@@ -133,7 +133,10 @@ impl Ui {
         text: impl FnOnce(&str) -> String,
     ) -> Result<(), Failure> {
         match self.form {
-            Form::Json => self.json(&json::CheckpointOutput::from(checkpoint)),
+            Form::Json => {
+                let pinned = project.is_pinned(checkpoint)?;
+                self.json(&json::CheckpointOutput { schema: json::SCHEMA, checkpoint, pinned })
+            }
             Form::Quiet => self.line(checkpoint.id.to_string()),
             Form::Text => self.line(text(&project.short_id(&checkpoint.id)?)),
         }

@@ -1,4 +1,4 @@
-use stagepost::model::{Checkpoint, Label, RunId};
+use stagepost::model::{Checkpoint, CheckpointId, Label, RunId};
 use stagepost::project::{Clock, Project, SystemClock, parse_duration};
 use stagepost::store::Query;
 
@@ -9,7 +9,7 @@ use crate::ui::{self, BOLD, CYAN, DIM, Form};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct LogArgs {
-    /// Only those of this run
+    /// Only those of this run, whatever they were made for
     #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// Only those with this label
@@ -29,12 +29,14 @@ pub(crate) struct LogArgs {
 pub(crate) fn run(app: &App, args: &LogArgs) -> Result<(), Failure> {
     let project = app.open()?;
     let (checkpoints, damaged) = args.list(&project)?;
+    let pinned = pinned(&project, &checkpoints)?;
     match app.ui.form {
         Form::Json => {
-            app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints, damaged: &damaged })?
+            let (checkpoints, pinned, damaged) = (&checkpoints[..], &pinned[..], &damaged[..]);
+            app.ui.json(&LogOutput { schema: SCHEMA, checkpoints, pinned, damaged })?
         }
         Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string()))?,
-        Form::Text => text(app, &project, &checkpoints)?,
+        Form::Text => text(app, &project, &checkpoints, &pinned)?,
     }
     if damaged.is_empty() {
         return Ok(());
@@ -58,7 +60,7 @@ impl LogArgs {
             self.since.as_ref().map(|text| parse_duration(text).ok_or_else(|| wrong(text))).transpose()?;
         let now = SystemClock.now();
         let wanted = |one: &Checkpoint| {
-            (self.all || project.is_of_here(one))
+            (self.all || self.run.is_some() || project.is_of_here(one))
                 && since.is_none_or(|since| one.created_at.until(now) <= since)
         };
         let label = self.label.as_ref().map(|label| label.parse::<Label>()).transpose()?;
@@ -84,7 +86,18 @@ impl LogArgs {
     }
 }
 
-fn text(app: &App, project: &Project, checkpoints: &[Checkpoint]) -> Result<(), Failure> {
+/// The checkpoints of a list that are pinned.
+pub(crate) fn pinned(project: &Project, listed: &[Checkpoint]) -> Result<Vec<CheckpointId>, Failure> {
+    let pinned = project.pinned()?;
+    Ok(listed.iter().map(|one| one.id).filter(|id| pinned.contains(id)).collect())
+}
+
+fn text(
+    app: &App,
+    project: &Project,
+    checkpoints: &[Checkpoint],
+    pinned: &[CheckpointId],
+) -> Result<(), Failure> {
     if checkpoints.is_empty() {
         app.ui.say("nothing to show");
     }
@@ -98,12 +111,13 @@ fn text(app: &App, project: &Project, checkpoints: &[Checkpoint]) -> Result<(), 
         let id = project.short_id(&one.id)?;
         let (place, kind, when) =
             (place(one), ui::headline(&one.content.kind.to_string(), 32), ui::ago(one.created_at, now));
-        let labels: Vec<String> =
-            one.content.labels.iter().map(|label| format!(" {CYAN}[{label}]{CYAN:#}")).collect();
+        let labels = one.content.labels.iter().map(ToString::to_string);
+        let marks = labels.chain(pinned.contains(&one.id).then(|| "pinned".to_owned()));
+        let marks: Vec<String> = marks.map(|mark| format!(" {CYAN}[{mark}]{CYAN:#}")).collect();
         let what = ui::headline(&one.content.description, 60);
         app.ui.line(format!(
             "{BOLD}{id}{BOLD:#}  {DIM}{when:<14}{DIM:#}  {place:<places$}  {kind:<kinds$}  {what}{}",
-            labels.concat()
+            marks.concat()
         ))?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use serde::Serialize;
 use stagepost::model::Checkpoint;
 use stagepost::project::Project;
 
+use super::log::pinned;
 use super::save::{files_line, reason};
 use crate::app::App;
 use crate::failure::Failure;
@@ -40,11 +41,14 @@ pub(crate) fn run(app: &App, args: &ShowArgs) -> Result<(), Failure> {
         (Some(name), _) if args.history => history(app, &project, &checkpoint, name),
         (Some(name), Some(output)) => extract(app, &project, &checkpoint, name, output),
         (Some(name), None) => app.ui.raw(&mut project.open_artifact(&checkpoint, name)?),
-        (None, _) => app.ui.checkpoint(&project, &checkpoint, |_| text(&checkpoint)),
+        (None, _) => {
+            let pinned = project.is_pinned(&checkpoint)?;
+            app.ui.checkpoint(&project, &checkpoint, |_| text(&checkpoint, pinned))
+        }
     }
 }
 
-fn text(checkpoint: &Checkpoint) -> String {
+fn text(checkpoint: &Checkpoint, pinned: bool) -> String {
     let content = &checkpoint.content;
     let mut lines = vec![format!("{BOLD}checkpoint {}{BOLD:#}", checkpoint.id)];
     let mut row = |name: &str, value: String| lines.push(format!("{DIM}{name:<12}{DIM:#}{value}"));
@@ -56,6 +60,9 @@ fn text(checkpoint: &Checkpoint) -> String {
     }
     if !content.labels.is_empty() {
         row("labels", content.labels.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "));
+    }
+    if pinned {
+        row("pinned", "yes".to_owned());
     }
     for (name, value) in &content.metadata {
         row("metadata", format!("{} = {}", ui::printable(name), ui::headline(&value.to_string(), 80)));
@@ -140,7 +147,11 @@ fn history(app: &App, project: &Project, checkpoint: &Checkpoint, name: &str) ->
     let versions = project.history(&checkpoint.run, name)?;
     let checkpoints: Vec<Checkpoint> = versions.into_iter().map(|version| version.checkpoint).collect();
     match app.ui.form {
-        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &checkpoints, damaged: &[] }),
+        Form::Json => {
+            let pinned = pinned(project, &checkpoints)?;
+            let body = LogOutput { schema: SCHEMA, checkpoints: &checkpoints, pinned: &pinned, damaged: &[] };
+            app.ui.json(&body)
+        }
         Form::Quiet => checkpoints.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
         Form::Text => checkpoints.iter().try_for_each(|one| {
             let size = one.artifact(name).map_or(0, |artifact| artifact.blob.size);

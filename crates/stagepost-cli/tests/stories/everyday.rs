@@ -255,3 +255,34 @@ fn an_artifact_that_nobody_has_is_not_found_and_now_has_none() {
     }
     project.run(&["diff", "@-", "@", "state.json", "--artifact", "state"]).fails(2, &["--artifact"]);
 }
+
+#[test]
+fn what_was_made_for_safety_is_listed_by_its_run() {
+    let project = TempProject::new();
+    project.write("a", "one");
+    project.save("first", &[]);
+    project.write("a", "two");
+    let safety = project.ok(&["--quiet", "restore", "@"]);
+    assert_eq!(project.ok(&["--quiet", "log", "--run", "safety"]), safety);
+}
+
+#[test]
+fn pins_are_shown() {
+    let project = TempProject::new();
+    let (first, second) = (project.save("one", &[]), project.save("two", &["--label", "good"]));
+    assert_eq!(project.json(&["show", &first])["pinned"], json!(false));
+    assert_eq!(project.json(&["log"])["pinned"], json!([]));
+    assert_eq!(project.json(&["pin", &second])["pinned"], json!(true));
+    project.ok(&["pin", &first]);
+    assert_eq!(project.json(&["show", &first])["pinned"], json!(true));
+    assert_eq!(project.json(&["log"])["pinned"], json!([second, first]));
+    let text = masked(&project.ok(&["log"]));
+    assert_eq!(
+        text,
+        "ID just now adhoc/2 manual two [good] [pinned]\nID just now adhoc/1 manual one [pinned]"
+    );
+    assert!(masked(&project.ok(&["show"])).contains("\npinned yes"));
+    project.ok(&["unpin"]);
+    assert!(!project.ok(&["show"]).contains("pinned"));
+    assert_eq!(project.json(&["log"])["pinned"], json!([first]));
+}

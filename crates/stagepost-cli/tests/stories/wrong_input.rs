@@ -208,3 +208,10 @@ fn a_store_that_cannot_be_written_or_read() {
     }
     close(&project.folder, 0o755, 0o644);
 }
+
+#[test]
+fn a_file_is_no_folder_to_work_in() {
+    let project = saved();
+    project.write("f", "x");
+    project.run(&["-C", "f", "log"]).fails(1, &["failed to open the folder", "f", "not a directory"]);
+}

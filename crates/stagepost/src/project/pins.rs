@@ -19,13 +19,17 @@ impl Project {
         self.set_pin(checkpoint, false)
     }
 
+    /// Says whether a checkpoint is pinned.
+    pub fn is_pinned(&self, checkpoint: &Checkpoint) -> Result<bool, Error> {
+        let latest = self.store.events(&EventQuery::latest(Topic::Pin, checkpoint.id.to_string()))?;
+        Ok(latest.last().is_some_and(|(_, event)| is_pin(&event.body)))
+    }
+
     fn set_pin(&self, checkpoint: &Checkpoint, pinned: bool) -> Result<bool, Error> {
-        let key = checkpoint.id.to_string();
-        let latest = self.store.events(&EventQuery::latest(Topic::Pin, &key))?;
-        let before = latest.last().is_some_and(|(_, event)| is_pin(&event.body));
-        if before == pinned {
+        if self.is_pinned(checkpoint)? == pinned {
             return Ok(false);
         }
+        let key = checkpoint.id.to_string();
         let body = json!({"pinned": pinned, "who": self.context.who});
         let event = Event { topic: Topic::Pin, key, at: self.context.clock.now(), body };
         self.store.write(Batch { entries: vec![NewEntry::Event(event)], ..Batch::default() })?;

@@ -34,7 +34,7 @@ impl Place {
     /// Looks for the project around `start`: the nearest folder upwards that is a git work tree or has a store.
     pub fn find(start: &Path) -> Result<Option<Place>, FindError> {
         let start =
-            fs::canonicalize(start).map_err(|source| FindError::Folder { path: start.to_owned(), source })?;
+            folder_at(start).map_err(|source| FindError::Folder { path: start.to_owned(), source })?;
         for folder in start.ancestors() {
             if folder.join(OWN_FOLDER).is_dir() {
                 return Ok(Some(Self::without_git(folder)));
@@ -98,6 +98,11 @@ impl GitPlace {
         let worktree = dir.file_name().map(|name| name.to_string_lossy().into_owned());
         Ok(Some(Self { dir, common_dir, worktree }))
     }
+}
+
+fn folder_at(path: &Path) -> io::Result<PathBuf> {
+    let real = fs::canonicalize(path)?;
+    if real.is_dir() { Ok(real) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
 /// Reads a path from a file of one line; it is relative to the file's folder.

@@ -12,6 +12,7 @@ use stagepost::store::Query;
 
 use super::live::duration;
 use crate::app::App;
+use crate::commands::log::pinned;
 use crate::failure::{Code, Failure};
 use crate::json::{LogOutput, Output, SCHEMA};
 use crate::ui::{self, BOLD, CYAN, DIM, Form, GREEN, RED, YELLOW};
@@ -370,7 +371,10 @@ pub(crate) fn checkpoints(app: &App, args: &CheckpointsArgs) -> Result<(), Failu
     let id = Flows::of(&project).resolve(&args.run)?;
     let found = project.log(&Query { run: Some(id), ..Query::default() })?;
     match app.ui.form {
-        Form::Json => app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &found, damaged: &[] }),
+        Form::Json => {
+            let pinned = pinned(&project, &found)?;
+            app.ui.json(&LogOutput { schema: SCHEMA, checkpoints: &found, pinned: &pinned, damaged: &[] })
+        }
         Form::Quiet => found.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
         Form::Text => found.iter().try_for_each(|one| {
             let kind = match &one.content.kind {
