@@ -76,3 +76,20 @@ fn with_one_checkpoint_there_is_no_one_before_it() {
     project.save("only", &[]);
     project.run(&["diff", "@-", "@"]).fails(3, &["no checkpoint is called `@-`"]);
 }
+
+#[test]
+fn a_label_that_means_something_else_already_is_refused() {
+    let project = TempProject::new();
+    let id = project.save("first", &[]);
+    for bad in ["last-good", "@", "@-", "@--", "@-3", &id] {
+        project.run(&["save", "--label", bad]).fails(2, &["cannot be a label", "means"]);
+    }
+    project.run(&["save", "--label", "a b"]).fails(2, &["cannot be a label"]);
+    project.run(&["save", "--label", "a=b c"]).fails(2, &["cannot be a label"]);
+    project.run(&["log", "--label", "a b"]).fails(2, &["cannot be a label"]);
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1);
+    for good in ["@home", "last-good=yes", "good"] {
+        let id = project.save("labelled", &["--label", good]);
+        assert_eq!(project.ok(&["--quiet", "show", good]).trim(), id);
+    }
+}

@@ -102,7 +102,7 @@ impl ArtifactName {
 }
 
 /// Says why `text` may not be a name, or `None` if it may.
-fn name_fault(text: &str, max_bytes: usize) -> Option<&'static str> {
+pub(super) fn name_fault(text: &str, max_bytes: usize) -> Option<&'static str> {
     let unsafe_char = |c: char| c.is_control() || c.is_whitespace() || is_invisible(c);
     match text.chars().next() {
         None => Some("it is empty"),
@@ -130,7 +130,7 @@ pub struct InvalidId {
 }
 
 impl InvalidId {
-    fn new(what: &'static str, text: &str, why: &'static str) -> Self {
+    pub(super) fn new(what: &'static str, text: &str, why: &'static str) -> Self {
         const SHOWN: usize = 80;
         let mut shown: String = text.chars().take(SHOWN).collect();
         if shown.len() < text.len() {

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{InvalidId, RunId};
+use super::id::name_fault;
+use super::{CheckpointId, InvalidId, RunId};
 
 /// A label of a checkpoint: `good`, or with a value `release=1.2`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -46,14 +47,37 @@ impl fmt::Display for Label {
 impl FromStr for Label {
     type Err = InvalidId;
 
-    /// Both parts follow the rules of run ids: a label is typed on command lines and shown in columns.
+    /// Both parts follow the rules of run ids: a label is typed on command lines and shown in columns. What means
+    /// something else wherever a checkpoint is named can be no label: nobody would find it.
     fn from_str(text: &str) -> Result<Self, InvalidId> {
-        let (name, value) = match text.split_once('=') {
-            Some((name, value)) => (name, Some(RunId::new(value)?.as_str().to_owned())),
-            None => (text, None),
-        };
-        Ok(Self { name: RunId::new(name)?.as_str().to_owned(), value })
+        let label = Self::read(text)?;
+        match is_taken(text) {
+            true => Err(InvalidId::new(WHAT, text, "it means a checkpoint already")),
+            false => Ok(label),
+        }
     }
+}
+
+const WHAT: &str = "a label";
+
+impl Label {
+    /// Reads a label that was stored, perhaps before some names were refused.
+    fn read(text: &str) -> Result<Self, InvalidId> {
+        let part = |part| match name_fault(part, RunId::MAX_BYTES) {
+            Some(why) => Err(InvalidId::new(WHAT, text, why)),
+            None => Ok(part.to_owned()),
+        };
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        Ok(Self { name: part(name)?, value: value.map(part).transpose()? })
+    }
+}
+
+/// Says whether a text means a checkpoint whatever the labels are: `last-good`, `@`, `@-`, `@--`, `@-2`, an id.
+fn is_taken(text: &str) -> bool {
+    let back = text.strip_prefix('@').map(|back| back.trim_start_matches('-'));
+    let digits = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
+    let counts = back.is_some_and(|rest| rest.is_empty() || (digits(rest) && text.starts_with("@-")));
+    counts || text == "last-good" || text.parse::<CheckpointId>().is_ok()
 }
 
 impl Serialize for Label {
@@ -64,6 +88,6 @@ impl Serialize for Label {
 
 impl<'de> Deserialize<'de> for Label {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        Self::read(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
     }
 }
