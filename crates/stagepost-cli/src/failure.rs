@@ -296,6 +296,13 @@ impl Failure {
                 Code::Integrity,
                 Some("put back a copy of the store, or move its folder away to begin a new one"),
             ),
+            E::Malformed { .. } => (
+                Code::Integrity,
+                Some(
+                    "put back a copy of the store's folder, or move it away to begin a new one; the files of its \
+                     checkpoints stay in git under refs/stagepost until a `gc` of the new one",
+                ),
+            ),
             error if error.is_damage() => (
                 Code::Integrity,
                 Some("`stagepost verify` names everything that is damaged; the rest stays readable"),

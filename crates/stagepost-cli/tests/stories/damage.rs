@@ -220,3 +220,23 @@ fn lost_files_of_a_checkpoint_are_damage() {
     }
     project.run(&["verify"]).fails(5, &["is not as it was written"]);
 }
+
+#[test]
+fn a_database_that_cannot_be_read_at_all_says_what_can_be_done() {
+    let (project, _) = saved();
+    let path = project.store.join("store.db");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[100..].fill(0x5a);
+    fs::write(&path, bytes).unwrap();
+    for command in [&["log"][..], &["verify"], &["doctor"], &["save"]] {
+        let ran = project.run(command);
+        ran.fails(
+            5,
+            &["the database of the store is damaged", "malformed", "refs/stagepost", "move it away"],
+        );
+        assert!(!ran.err.contains("could not open") && !ran.err.contains("`stagepost verify`"), "{ran:?}");
+    }
+    fs::rename(&project.store, project.folder.join(".git/broken")).unwrap();
+    project.save("a new beginning", &[]);
+    project.ok(&["verify"]);
+}

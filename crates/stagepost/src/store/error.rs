@@ -55,6 +55,14 @@ pub enum Error {
         /// What is damaged, and how.
         what: String,
     },
+    /// The database is damaged so that it could not do what it was asked for.
+    #[error("failed to {doing}: the database of the store is damaged: {why}")]
+    Malformed {
+        /// What was attempted.
+        doing: &'static str,
+        /// What the database says.
+        why: String,
+    },
     /// A blob is not in the store.
     #[error("payload {} of {} bytes is not in the store", blob.hash, blob.size)]
     MissingBlob {
@@ -101,6 +109,12 @@ impl Error {
 
     /// Says whether stored data is damaged or missing.
     pub fn is_damage(&self) -> bool {
-        matches!(self, Error::Damaged { .. } | Error::MissingBlob { .. } | Error::NotAStore { .. })
+        matches!(
+            self,
+            Error::Damaged { .. }
+                | Error::Malformed { .. }
+                | Error::MissingBlob { .. }
+                | Error::NotAStore { .. }
+        )
     }
 }

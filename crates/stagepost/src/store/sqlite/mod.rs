@@ -278,9 +278,7 @@ fn db(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
         DatabaseBusy, DatabaseCorrupt, DatabaseLocked, FileLockingProtocolFailed, NotADatabase,
     };
     move |source| match source.sqlite_error_code() {
-        Some(DatabaseCorrupt | NotADatabase) => {
-            Error::Damaged { what: format!("the database could not {doing}: {source}") }
-        }
+        Some(DatabaseCorrupt | NotADatabase) => Error::Malformed { doing, why: source.to_string() },
         // The last: another process was at the index of the log for as long as SQLite waits for that.
         Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed) => {
             Error::Busy { waited: Duration::ZERO }

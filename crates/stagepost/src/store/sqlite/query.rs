@@ -70,6 +70,7 @@ pub(super) fn survey(connection: &Connection, query: &Query) -> Result<Survey, E
             Ok(Some(checkpoint)) => found.sound.push(Listed { position, checkpoint }),
             Ok(None) => {}
             Err(Error::Damaged { what }) => found.damaged.push((position, what)),
+            Err(error @ Error::Malformed { .. }) => found.damaged.push((position, error.to_string())),
             Err(error) => return Err(error),
         }
         found.last = Some(position);

@@ -215,6 +215,7 @@ fn again(error: &Error) -> Error {
     match error {
         Error::Busy { waited } => Error::Busy { waited: *waited },
         Error::Damaged { what } => Error::Damaged { what: what.clone() },
+        Error::Malformed { doing, why } => Error::Malformed { doing, why: why.clone() },
         Error::Database { doing, source: rusqlite::Error::SqliteFailure(code, text) } => {
             Error::Database { doing, source: rusqlite::Error::SqliteFailure(*code, text.clone()) }
         }
