@@ -5,9 +5,9 @@ use std::path::Path;
 
 use stagepost::gate::{self, journey};
 use stagepost::lock::LockError;
-use stagepost::model::{InvalidId, UnknownName};
+use stagepost::model::{InvalidId, SkipReason, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
-use stagepost::snapshot::restore::RestoreError;
+use stagepost::snapshot::restore::{Refusal, RestoreError};
 use stagepost::snapshot::{self, CaptureError};
 use stagepost::{flow, plan, session, store, task};
 
@@ -129,9 +129,13 @@ impl From<project::Error> for Failure {
             E::Restore(error) if error.is_retryable() => {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
             }
-            E::Restore(error) if error.is_conflict() => {
-                (Code::Refused, Some("nothing was lost: everything is as it was before".to_owned()))
+            E::Restore(RestoreError::Refused { refusals }) => {
+                (Code::Refused, Some(format!("{}; nothing was changed", refused_hint(refusals))))
             }
+            E::Restore(error) if error.is_conflict() => (
+                Code::Refused,
+                Some("nothing was lost: everything is as it was before; try again".to_owned()),
+            ),
             E::Restore(error) if error.is_damage() => (Code::Integrity, Some(VERIFY.to_owned())),
             E::Restore(RestoreError::Filter { filter, .. }) => (
                 Code::Failed,
@@ -168,6 +172,25 @@ impl From<project::Error> for Failure {
             _ => (Code::Failed, None),
         };
         Self { hint, ..Self::from_error(code, &error) }
+    }
+}
+
+/// What a person can do about the first reason why a restore is refused.
+pub(crate) fn refused_hint(refusals: &[Refusal]) -> &'static str {
+    match refusals.first() {
+        Some(Refusal::NotHeld { reason: SkipReason::TooLarge, .. }) => {
+            "move it away, or raise the setting `snapshot.max_file_size`"
+        }
+        Some(Refusal::NotHeld { .. } | Refusal::NestedRepository { .. }) => {
+            "move it away, or restore only the paths that you need"
+        }
+        Some(Refusal::Conflicts) => "resolve them first; `stagepost restore ID` puts only files back",
+        Some(Refusal::InProgress { .. }) => {
+            "finish or abort it first; `stagepost restore ID` puts only files back"
+        }
+        Some(Refusal::IndexLocked | Refusal::HeadMoved) => "try again when the other process is done",
+        Some(Refusal::UnsafePath { .. }) | None => "restore only the paths that you need",
+        Some(_) => "`stagepost restore ID` puts only files back",
     }
 }
 

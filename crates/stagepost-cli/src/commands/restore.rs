@@ -6,7 +6,7 @@ use stagepost::snapshot::restore::{Left, Mode, Moved, RestorePlan};
 
 use crate::app::App;
 use crate::args::ConsentArg;
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, refused_hint};
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form, GREEN, RED, YELLOW};
 
@@ -90,17 +90,17 @@ pub(crate) fn run(app: &App, args: &RestoreArgs) -> Result<(), Failure> {
             return Err(Failure::new(Code::Refused, "nothing was changed"));
         }
     }
-    done(app, &project, &project.restore(&target, &wish)?)
+    done(app, &project, &project.restore(&target, &wish)?, "undo")
 }
 
 pub(crate) fn undo(app: &App, args: &UndoArgs) -> Result<(), Failure> {
     let project = app.open()?.with_consent((&args.consent).into());
-    done(app, &project, &project.undo()?)
+    done(app, &project, &project.undo()?, "redo")
 }
 
 pub(crate) fn redo(app: &App, args: &RedoArgs) -> Result<(), Failure> {
     let project = app.open()?.with_consent((&args.consent).into());
-    done(app, &project, &project.redo()?)
+    done(app, &project, &project.redo()?, "undo")
 }
 
 pub(crate) fn dry_run(app: &App, plan: &RestorePlan) -> Result<(), Failure> {
@@ -115,7 +115,7 @@ pub(crate) fn dry_run(app: &App, plan: &RestorePlan) -> Result<(), Failure> {
     Err(if app.ui.form == Form::Json {
         Failure::told(Code::Refused)
     } else {
-        Failure::new(Code::Refused, "this restore would be refused")
+        Failure::new(Code::Refused, "this restore would be refused").hint(refused_hint(plan.refusals()))
     })
 }
 
@@ -142,9 +142,15 @@ fn show(app: &App, plan: &RestorePlan) -> Result<(), Failure> {
         app.ui.line(format!("{RED}refused{RED:#} {}", ui::printable(&refusal.to_string())))
     })?;
     if plan.is_empty() && plan.refusals().is_empty() {
-        app.ui.say("everything is as in the checkpoint");
+        app.ui.say(same(&plan.files.left, "the checkpoint"));
     }
     Ok(())
+}
+
+/// Says that there is nothing to do, but for what was left.
+fn same(left: &[Left], target: &str) -> String {
+    let what = if left.is_empty() { "everything" } else { "everything else" };
+    format!("{what} is as in {target}")
 }
 
 fn left_line(left: &Left) -> String {
@@ -155,7 +161,8 @@ fn left_line(left: &Left) -> String {
     )
 }
 
-fn done(app: &App, project: &Project, outcome: &RestoreOutcome) -> Result<(), Failure> {
+/// Says what was done, and which command takes it back.
+fn done(app: &App, project: &Project, outcome: &RestoreOutcome, back: &str) -> Result<(), Failure> {
     match app.ui.form {
         Form::Json => return app.ui.json(&Output::new(DoneBody { restore: outcome })),
         Form::Quiet => return app.ui.line(outcome.safety.to_string()),
@@ -164,13 +171,13 @@ fn done(app: &App, project: &Project, outcome: &RestoreOutcome) -> Result<(), Fa
     outcome.left.iter().try_for_each(|left| app.ui.line(left_line(left)))?;
     let target = project.short_id(&outcome.target)?;
     let Some(done) = &outcome.done else {
-        return app.ui.line(format!("everything is as in {BOLD}{target}{BOLD:#} already"));
+        return app.ui.line(same(&outcome.left, &format!("{BOLD}{target}{BOLD:#} already")));
     };
     let mut what =
         vec![format!("{} written", ui::count(done.written, "file")), format!("{} deleted", done.deleted)];
     what.extend((done.head == Moved::Yes).then(|| "HEAD moved".to_owned()));
     what.extend((done.index == Moved::Yes).then(|| "index put back".to_owned()));
     app.ui.line(format!("restored {BOLD}{target}{BOLD:#}: {}", what.join(", ")))?;
-    app.ui.say(format!("{DIM}`stagepost undo` brings back what was there before{DIM:#}"));
+    app.ui.say(format!("{DIM}`stagepost {back}` brings back what was there before{DIM:#}"));
     Ok(())
 }

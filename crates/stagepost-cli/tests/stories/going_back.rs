@@ -209,3 +209,40 @@ fn a_secret_that_was_kept_goes_back_and_forth() {
     assert_eq!(read(&project, ".env").as_deref(), Some("TOKEN=one\n"));
     assert_eq!(read(&project, "since.pem").as_deref(), Some("two\n"));
 }
+
+#[test]
+fn what_is_said_afterwards_is_true() {
+    let (project, _) = wrecked();
+    for (way, back) in [
+        (&["restore", "@"][..], "`stagepost undo`"),
+        (&["undo"], "`stagepost redo`"),
+        (&["redo"], "`stagepost undo`"),
+    ] {
+        let ran = project.run(way);
+        assert!(ran.code == 0 && ran.err.contains(back), "{way:?}: {ran:?}");
+    }
+    project.write("server.pem", "secret\n");
+    let ran = project.run(&["restore", "@"]);
+    assert!(ran.out.contains("left    server.pem") && !ran.out.contains("everything is"), "{ran:?}");
+    assert!(ran.out.contains("everything else is as in"), "{ran:?}");
+    let ran = project.run(&["restore", "@", "--dry-run"]);
+    assert!(ran.err.contains("everything else is as in") && !ran.err.contains("everything is"), "{ran:?}");
+}
+
+#[test]
+fn a_refused_restore_says_what_to_do() {
+    let (project, _) = wrecked();
+    project
+        .run(&["restore", "@", "notes.txt", "--mode", "hard"])
+        .fails(4, &["`stagepost restore ID` puts only files back"]);
+    project.write("big", "small\n");
+    project.save("small", &[]);
+    project.write("big", "x".repeat(4096));
+    let ran = project.run_with(&[("STAGEPOST_SNAPSHOT_MAX_FILE_SIZE", "1K")], &["restore", "@"]);
+    ran.fails(4, &["`big` is in the way", "snapshot.max_file_size", "nothing was changed"]);
+    let ran = project.run_with(&[("STAGEPOST_SNAPSHOT_MAX_FILE_SIZE", "1K")], &["restore", "@", "--dry-run"]);
+    ran.fails(4, &["would be refused", "snapshot.max_file_size"]);
+    std::fs::remove_file(project.folder.join("big")).unwrap();
+    project.tool("git", ["init", "--quiet", "big"]).output().unwrap();
+    project.run(&["restore", "@"]).fails(4, &["repository of its own", "move it away"]);
+}
