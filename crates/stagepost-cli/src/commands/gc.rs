@@ -1,6 +1,6 @@
 use serde::Serialize;
 use stagepost::project::{Clock, GcPlan, SystemClock, parse_duration, parse_size};
-use stagepost::retention::{Cause, Policy};
+use stagepost::retention::{Cause, Policy, Pruned};
 
 use crate::app::App;
 use crate::failure::Failure;
@@ -73,6 +73,8 @@ impl GcArgs {
 
 fn show(app: &App, plan: &GcPlan) -> Result<(), Failure> {
     let now = SystemClock.now();
+    let place = |one: &Pruned| format!("{}/{}", ui::printable(one.run.as_str()), one.seq);
+    let places = plan.plan.prune.iter().map(|one| place(one).chars().count()).max().unwrap_or(0);
     for one in &plan.plan.prune {
         let why = match one.why {
             Cause::Surplus => "its run has enough newer ones",
@@ -81,10 +83,9 @@ fn show(app: &App, plan: &GcPlan) -> Result<(), Failure> {
         };
         let when = ui::ago(one.created_at, now);
         app.ui.line(format!(
-            "prune {BOLD}{}{BOLD:#}  {}/{}  {DIM}{when}{DIM:#}  {why}",
+            "prune {BOLD}{}{BOLD:#}  {:<places$}  {DIM}{when:<14}{DIM:#}  {why}",
             one.id,
-            ui::printable(one.run.as_str()),
-            one.seq
+            place(one)
         ))?;
     }
     let freed = if plan.plan.freed > 0 {

@@ -240,3 +240,20 @@ fn a_database_that_cannot_be_read_at_all_says_what_can_be_done() {
     project.save("a new beginning", &[]);
     project.ok(&["verify"]);
 }
+
+#[test]
+fn a_snapshot_whose_root_is_gone_is_named_without_an_empty_path() {
+    let project = TempProject::new();
+    project.write("a", "one");
+    project.save("files", &[]);
+    let refs =
+        project.tool("git", ["for-each-ref", "--format=%(refname)", "refs/stagepost"]).output().unwrap();
+    assert!(!refs.stdout.is_empty());
+    fs::remove_dir_all(project.folder.join(".git/objects")).unwrap();
+    fs::create_dir(project.folder.join(".git/objects")).unwrap();
+    let ran = project.run(&["verify"]);
+    ran.fails(5, &["one thing in the store"]);
+    assert!(ran.out.contains("damaged") && !ran.out.contains("``"), "{ran:?}");
+    let ran = project.run(&["doctor"]);
+    assert!(ran.out.contains("one thing is damaged"), "{ran:?}");
+}

@@ -286,3 +286,18 @@ fn pins_are_shown() {
     assert!(!project.ok(&["show"]).contains("pinned"));
     assert_eq!(project.json(&["log"])["pinned"], json!([first]));
 }
+
+#[test]
+fn a_thing_is_one_and_columns_are_straight() {
+    let project = TempProject::new();
+    project.save("one", &["--no-files"]);
+    let text = project.ok(&["doctor"]);
+    assert!(text.contains("1 checkpoint and 0 payloads"), "{text}");
+    for run in ["b", "b", "longer", "longer"] {
+        project.save("x", &["--no-files", "--run", run]);
+    }
+    let text = project.ok(&["gc", "--dry-run", "--keep", "1"]);
+    let places: std::collections::BTreeSet<_> =
+        text.lines().filter_map(|line| line.find("just now")).collect();
+    assert_eq!((text.lines().count(), places.len()), (3, 1), "{text}");
+}

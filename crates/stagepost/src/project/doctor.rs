@@ -76,7 +76,7 @@ impl Project {
         let found = if open.is_empty() {
             "only you can read the store".to_owned()
         } else {
-            format!("others can read {} files of the store", open.len())
+            format!("others can read {} of the store", count(open.len() as u64, "file"))
         };
         Ok(Check { name: "permissions", health, found })
     }
@@ -92,6 +92,7 @@ impl Project {
         }
         let found = match wrong {
             0 => "the lookup tables fit the journal".to_owned(),
+            1 => "one lookup table does not fit the journal".to_owned(),
             wrong => format!("{wrong} lookup tables do not fit the journal"),
         };
         Ok(Check { name: "tables", health, found })
@@ -141,13 +142,22 @@ fn check_content(verified: &Verified) -> Check {
     let Audited { checkpoints, blobs, .. } = verified.audited;
     let (health, found) = match damage.first() {
         None => {
-            (Health::Good, format!("{checkpoints} checkpoints and {blobs} payloads are as they were written"))
+            let (checkpoints, blobs) = (count(checkpoints, "checkpoint"), count(blobs, "payload"));
+            (Health::Good, format!("{checkpoints} and {blobs} are as they were written"))
         }
         Some(first) => {
-            (Health::Bad, format!("{} things are damaged, the first: {}", damage.len(), first.what))
+            let so_many = match damage.len() {
+                1 => "one thing is damaged:".to_owned(),
+                many => format!("{many} things are damaged, the first:"),
+            };
+            (Health::Bad, format!("{so_many} {}", first.what))
         }
     };
     Check { name: "content", health, found }
+}
+
+fn count(number: u64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn wrong_tables(verified: &Verified) -> usize {

@@ -10,7 +10,7 @@ use crate::model::{ObjectId, RepoPath, Snapshot};
 #[non_exhaustive]
 pub enum Damage {
     /// An object is missing, unreadable or malformed.
-    #[error("the snapshot is damaged at `{path}`")]
+    #[error("the snapshot is damaged {}", if path.as_bytes().is_empty() { "at its root".to_owned() } else { format!("at `{path}`") })]
     Object {
         /// The path that needs it; empty for the commit and the root.
         path: RepoPath,
