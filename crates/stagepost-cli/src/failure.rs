@@ -85,6 +85,12 @@ impl Failure {
         failure
     }
 
+    pub(crate) fn printing(error: std::io::Error) -> Self {
+        let mut failure = Self::new(Code::Failed, "failed to print the result");
+        failure.causes.push(error.to_string());
+        failure.hint("what the command does was done before that")
+    }
+
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self::new(Code::Usage, message)
     }

@@ -52,7 +52,9 @@ fn not_understood(error: &clap::Error) -> ExitCode {
         return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
     }
     let text = error.render().to_string();
-    let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    // What is missing is listed in lines of its own.
+    let said: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).map(str::trim).collect();
+    let message = said.join(" ").trim_start_matches("error: ").to_owned();
     ui::Ui::new(true, false)
         .failure(&Failure::usage(message).hint("`stagepost --help` lists what can be typed"))
 }

@@ -25,6 +25,7 @@ Results go to standard output, everything else to standard error. `--json` print
 | 6 | a gate waits for its answer |
 | 7 | a gate was answered with anything but a yes or a choice, was cancelled, or expired |
 | 75 | another process kept the store busy for too long |
+| 130 | interrupted, such as with Ctrl-C |
 ";
 
 fn reference() -> String {

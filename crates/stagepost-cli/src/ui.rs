@@ -110,8 +110,8 @@ impl Ui {
         if failure.message.is_empty() {
             return code;
         }
-        if self.form == Form::Json {
-            let _ = self.json(&json::ErrorOutput::from(failure));
+        // Where no result can be printed, what failed is still told.
+        if self.form == Form::Json && self.json(&json::ErrorOutput::from(failure)).is_ok() {
             return code;
         }
         let mut text = format!("{RED}error:{RED:#} {}", printable(&failure.message));
@@ -162,7 +162,7 @@ fn tell(text: &str) {
 fn done(written: io::Result<()>) -> Result<(), Failure> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
-        other => Ok(other?),
+        other => other.map_err(Failure::printing),
     }
 }
 

@@ -1,6 +1,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
+use crate::app::App;
 use crate::args::Cli;
 use crate::failure::Failure;
 
@@ -10,9 +11,8 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+pub(crate) fn run(app: &App, args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "stagepost", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout().lock(), &script)?;
-    Ok(())
+    app.ui.raw(&mut script.as_slice())
 }

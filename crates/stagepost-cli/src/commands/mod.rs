@@ -52,7 +52,7 @@ pub(crate) fn run(app: &mut App, command: Option<Command>) -> Result<(), Failure
         Some(Command::Export(Late(args))) => import::export(app, &args),
         Some(Command::Doctor(Late(args))) => doctor::run(app, &args),
         Some(Command::Config(Late(args))) => config::run(app, &args),
-        Some(Command::Completions(Late(args))) => completions::run(&args),
+        Some(Command::Completions(Late(args))) => completions::run(app, &args),
         Some(Command::Schema(Late(args))) => schema::run(app, &args),
         Some(Command::Demo(Late(args))) => demo::run(app, &args),
     }

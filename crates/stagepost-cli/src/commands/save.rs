@@ -55,7 +55,7 @@ pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
     }
     let saved = project.save(save)?;
     tell_left_out(app, &saved);
-    app.ui.checkpoint(&project, &saved, |id| {
+    let told = app.ui.checkpoint(&project, &saved, |id| {
         let mut kept: Vec<String> = Vec::new();
         kept.extend(saved.content.snapshot.as_ref().map(|snapshot| files_line(&snapshot.files)));
         kept.extend(
@@ -64,7 +64,8 @@ pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
         );
         let kept = if kept.is_empty() { String::new() } else { format!(" with {}", kept.join(" and ")) };
         format!("saved {BOLD}{id}{BOLD:#} as {}/{}{kept}", ui::printable(saved.run.as_str()), saved.seq)
-    })
+    });
+    told.map_err(|failure| failure.hint(format!("checkpoint {} is saved all the same", saved.id)))
 }
 
 /// What the snapshot does not hold is never silent.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::{PROGRAM, TempProject, masked};
+use crate::support::{PROGRAM, Ran, TempProject, masked};
 
 #[test]
 fn a_repository_needs_no_setting_up() {
@@ -285,6 +285,23 @@ fn pins_are_shown() {
     project.ok(&["unpin"]);
     assert!(!project.ok(&["show"]).contains("pinned"));
     assert_eq!(project.json(&["log"])["pinned"], json!([first]));
+}
+
+#[test]
+fn what_cannot_be_printed_is_told_with_what_was_done() {
+    let project = TempProject::new();
+    let full = |line: &str| {
+        let line = format!("'{PROGRAM}' {line} >/dev/full");
+        Ran::of(project.tool("bash", ["-c", &line]).output())
+    };
+    full("save -m x").fails(1, &["failed to print", "No space left", "is saved"]);
+    let id = project.ok(&["--quiet", "log"]);
+    full("save --json -m x").fails(1, &["is saved"]);
+    full("log").fails(1, &["failed to print", "No space left"]);
+    assert!(!id.is_empty() && project.ok(&["--quiet", "log"]).lines().count() == 2);
+    let line = format!("'{PROGRAM}' completions zsh | head -n 1; exit ${{PIPESTATUS[0]}}");
+    let piped = project.tool("bash", ["-c", &line]).output().unwrap();
+    assert!(piped.status.success() && piped.stderr.is_empty(), "{piped:?}");
 }
 
 #[test]

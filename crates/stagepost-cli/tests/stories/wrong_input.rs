@@ -210,6 +210,15 @@ fn a_store_that_cannot_be_written_or_read() {
 }
 
 #[test]
+fn what_is_missing_is_named_in_json_too() {
+    let project = TempProject::new();
+    let ran = project.run(&["--json", "restore"]);
+    let error: Value = serde_json::from_str(&ran.out).unwrap();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert_eq!(message, "the following required arguments were not provided: <CHECKPOINT>");
+}
+
+#[test]
 fn a_file_is_no_folder_to_work_in() {
     let project = saved();
     project.write("f", "x");
