@@ -329,7 +329,7 @@ impl Failure {
                 Code::Integrity,
                 Some(
                     "put back a copy of the store's folder, or move it away to begin a new one; the files of its \
-                     checkpoints stay in git under refs/stagepost until a `gc` of the new one",
+                     checkpoints stay in git under refs/stagepost",
                 ),
             ),
             error if error.is_damage() => (
