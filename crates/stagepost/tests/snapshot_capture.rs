@@ -3,6 +3,7 @@
 mod snapshot_support;
 
 use snapshot_support::{Fixture, bytes, id};
+use stagepost::model::SkipReason;
 use stagepost::snapshot::{Capture, EntryMode, Keep, Operation, Way};
 
 #[test]
@@ -267,6 +268,33 @@ fn large_files_are_listed_and_left_out() {
             "{way:?} {names}"
         );
     }
+}
+
+#[test]
+fn pipes_and_sockets_are_listed_and_left_out() {
+    let fixture = Fixture::new();
+    fixture.write(".gitignore", "ignored*\n").write("ignored/x", "x").write("new/x", "x");
+    let pipe = |path: &str| {
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            fixture.root.join(path),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap()
+    };
+    ["pipe", "dir/pipe", "new/pipe", "ignored-pipe", "ignored/pipe"].into_iter().for_each(pipe);
+    let _socket = std::os::unix::net::UnixListener::bind(fixture.root.join("s")).unwrap();
+    for way in [Way::Fastest, Way::GitProgram, Way::Fastest] {
+        let snapshots = fixture.open_as(&fixture.root, Keep::Repository, way);
+        let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+        let skipped: Vec<_> = snapshot.skipped.iter().map(|one| (one.path.to_string(), one.reason)).collect();
+        let expected =
+            ["dir/pipe", "new/pipe", "pipe", "s"].map(|name| (name.to_owned(), SkipReason::Special));
+        assert_eq!(skipped, expected, "{way:?}");
+    }
+    fixture.assert_exact();
 }
 
 #[test]

@@ -94,7 +94,10 @@ impl<'w> Holder<'w> {
             Nature::Executable => Kind::Executable,
             Nature::Link => Kind::Link,
             Nature::Folder => return Ok(Held::Gone),
-            Nature::Special => return Ok(self.special(path)),
+            Nature::Special => {
+                self.skip(path, 0, SkipReason::Special);
+                return Ok(Held::Not);
+            }
         };
         if !RepoPath::from_bytes(path).is_safe() {
             self.skip(path, stamp.size, SkipReason::InvalidName);
@@ -132,14 +135,6 @@ impl<'w> Holder<'w> {
             && kind != Kind::Link
             && is_secret(name)
             && self.walk.index.get().is_none_or(|index| index.tracks(path).is_none())
-    }
-
-    /// What git does not track it does not add either, if it is no file; what it tracks is missed.
-    fn special(&mut self, path: &[u8]) -> Held {
-        if self.walk.index.get().is_some_and(|index| index.tracks(path).is_some()) {
-            self.skip(path, 0, SkipReason::Special);
-        }
-        Held::Not
     }
 
     fn remembered(&self, path: &[u8], stamp: Stamp, nature: Nature) -> Option<Id> {

@@ -16,6 +16,7 @@ use super::guard;
 use super::quarantine::{Quarantine, copy_index, on_disk};
 use super::repository;
 use super::secret::is_secret;
+use super::state::join;
 use super::{Snapshots, refs::Refs};
 use crate::model::{ObjectId, RepoPath, SkipReason, Skipped};
 
@@ -156,6 +157,7 @@ impl<'a> Search<'a> {
         let mut removed = self.tracked_of_ours()?;
         let mut paths = self.modified()?;
         paths.extend(self.untracked()?);
+        self.skip_special()?;
         for round in 0..ROUNDS {
             self.deadline.check()?;
             let (present, gone): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| self.wanted(path));
@@ -313,7 +315,7 @@ impl<'a> Search<'a> {
         if kind.is_dir() {
             return self.is_unborn(&file).then_some((SkipReason::NestedUnborn, 0));
         }
-        if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device() {
+        if is_special(kind) {
             return Some((SkipReason::Special, 0));
         }
         if kind.is_file() && size > self.options.max_file_size && !self.options.force.contains(path) {
@@ -328,6 +330,54 @@ impl<'a> Search<'a> {
         let Ok(nested) = repository::Repository::at(git_dir) else { return true };
         let git = Git::new(self.git.program().clone(), &nested.git_dir, folder);
         !matches!(Refs::new(git, nested, "main".to_owned()).head(), Ok((Some(_), _)))
+    }
+
+    /// Lists pipes, sockets and devices, which git passes over without a word.
+    fn skip_special(&mut self) -> Result<(), CaptureError> {
+        let args = ["ls-files", "-z", "-o", "-i", "--exclude-standard", "--directory"];
+        let ignored: BTreeSet<RepoPath> = split(&self.git.run(&args, b"")?).into_iter().collect();
+        let mut found = Vec::new();
+        let mut folders = vec![Vec::new()];
+        while let Some(folder) = folders.pop() {
+            self.deadline.check()?;
+            let entries = fs::read_dir(on_disk(&self.snapshots.root, &folder)).into_iter().flatten();
+            for entry in entries.flatten() {
+                let path = join(&folder, entry.file_name().as_bytes());
+                match entry.file_type() {
+                    Ok(kind) if is_special(kind) => found.push(RepoPath::from_bytes(path)),
+                    Ok(kind) if kind.is_dir() && self.is_searched(&entry, &path, &ignored) => {
+                        folders.push(path)
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let ignored = self.ignored_of(&found)?;
+        let special = found.into_iter().filter(|path| !ignored.contains(path));
+        self.skipped.extend(special.map(|path| Skipped { path, size: 0, reason: SkipReason::Special }));
+        Ok(())
+    }
+
+    fn ignored_of(&self, paths: &[RepoPath]) -> Result<BTreeSet<RepoPath>, CaptureError> {
+        if paths.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        // This command takes no literal paths, but what begins with a dot has no other meaning.
+        let list: Vec<u8> = paths.iter().flat_map(|path| [b"./", path.as_bytes(), b"\0"].concat()).collect();
+        let git = self.git.with("GIT_LITERAL_PATHSPECS", "0");
+        // its status says whether any is ignored
+        let answer = git.try_run(&["check-ignore", "-z", "--stdin"], &list)?.stdout;
+        let paths = answer.split(|byte| *byte == 0).filter_map(|path| path.strip_prefix(b"./"));
+        Ok(paths.map(RepoPath::from_bytes).collect())
+    }
+
+    /// Says whether git looks for files in a folder.
+    fn is_searched(&self, folder: &fs::DirEntry, path: &[u8], ignored: &BTreeSet<RepoPath>) -> bool {
+        let repo_path = RepoPath::from_bytes(path);
+        folder.file_name() != ".git"
+            && !ignored.contains(&repo_path)
+            && !self.snapshots.is_ours(&repo_path)
+            && !matches!(repository::git_dir_of(&folder.path()), Ok(Some(_)))
     }
 
     fn skip_unreadable_folders(&mut self, stderr: &[u8]) {
@@ -363,6 +413,10 @@ impl<'a> Search<'a> {
 fn split(bytes: &[u8]) -> Vec<RepoPath> {
     let paths = bytes.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     paths.map(|path| RepoPath::from_bytes(path.strip_suffix(b"/").unwrap_or(path))).collect()
+}
+
+fn is_special(kind: fs::FileType) -> bool {
+    kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device()
 }
 
 fn argument(path: &RepoPath) -> &OsStr {
