@@ -6,6 +6,7 @@ use stagepost::model::{Checkpoint, RepoPath};
 use stagepost::project::{self, ArtifactChange, Change, Difference, Project};
 use stagepost::snapshot::diff::{Detail, Diff as FilesDiff, DiffOptions, Tag};
 
+use super::save::left_out_line;
 use crate::app::App;
 use crate::args::ConsentArg;
 use crate::failure::Failure;
@@ -60,6 +61,8 @@ pub(crate) fn run(app: &App, args: &DiffArgs) -> Result<(), Failure> {
         _ => Vec::new(),
     };
     let body = Body { files, artifacts };
+    let left_out = body.files.iter().flat_map(|files| &files.left_out);
+    left_out.for_each(|left| app.ui.warn(left_out_line(left)));
     match app.ui.form {
         Form::Json => app.ui.json(&Output::new(body)),
         Form::Quiet => {
@@ -133,7 +136,8 @@ fn style_of(tag: Tag) -> anstyle::Style {
 }
 
 fn text(app: &App, diff: &Body, stat: bool) -> Result<(), Failure> {
-    if diff.artifacts.is_empty() && diff.files.as_ref().is_none_or(|files| files.files.is_empty()) {
+    let is_empty = |files: &FilesDiff| files.files.is_empty() && files.left_out.is_empty();
+    if diff.artifacts.is_empty() && diff.files.as_ref().is_none_or(is_empty) {
         app.ui.say("nothing differs");
     }
     diff.files.as_ref().map_or(Ok(()), |diff| files(app, diff, stat))?;

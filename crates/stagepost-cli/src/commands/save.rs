@@ -1,7 +1,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 
-use stagepost::model::{ArtifactName, Checkpoint, FileCounts, Label, RunId, RunKind, SkipReason};
+use stagepost::model::{ArtifactName, Checkpoint, FileCounts, Label, RunId, RunKind, SkipReason, Skipped};
 use stagepost::project::{Files, NewArtifact, Save, Source};
 
 use crate::app::App;
@@ -71,15 +71,14 @@ pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
 /// What the snapshot does not hold is never silent.
 fn tell_left_out(app: &App, saved: &Checkpoint) {
     let Some(snapshot) = &saved.content.snapshot else { return };
-    for left in &snapshot.skipped {
-        app.ui.warn(format!(
-            "left out {} ({}): {}",
-            ui::printable(&left.path.to_string()),
-            ui::bytes(left.size),
-            reason(left.reason)
-        ));
-    }
+    snapshot.skipped.iter().for_each(|left| app.ui.warn(left_out_line(left)));
     snapshot.notes.iter().for_each(|note| app.ui.warn(ui::printable(note)));
+}
+
+/// One file that is not in a snapshot.
+pub(crate) fn left_out_line(left: &Skipped) -> String {
+    let path = left.path.to_string();
+    format!("left out {} ({}): {}", ui::printable(&path), ui::bytes(left.size), reason(left.reason))
 }
 
 /// Why a file is not in a snapshot.

@@ -192,6 +192,27 @@ fn diff_names_every_path_that_changed() {
 }
 
 #[test]
+fn a_file_that_became_too_large_is_named_and_not_called_deleted() {
+    let project = TempProject::new();
+    project.write("stagepost.toml", "[snapshot]\nmax_file_size = \"1K\"\n");
+    project.write("log.txt", "small\n");
+    project.save("small", &[]);
+    project.write("log.txt", "x".repeat(2000));
+    for args in [&["diff", "@"][..], &["diff", "@", "--stat"]] {
+        let ran = project.run(args);
+        assert_eq!((ran.code, ran.out.as_str()), (0, ""), "{ran:?}");
+        assert!(ran.err.contains("left out log.txt") && !ran.err.contains("nothing differs"), "{ran:?}");
+    }
+    let found = project.json(&["diff", "@"]);
+    assert_eq!(found["files"]["files"], json!([]));
+    assert_eq!(found["files"]["left_out"][0]["path"], json!("log.txt"));
+    project.save("large", &[]);
+    project.write("log.txt", "small again\n");
+    let ran = project.run(&["diff", "@"]);
+    assert!(ran.out.is_empty() && ran.err.contains("left out log.txt"), "{ran:?}");
+}
+
+#[test]
 fn the_history_of_an_artifact_leaves_out_what_did_not_change_it() {
     let project = TempProject::new();
     for (count, state) in ["1", "1", "2"].iter().enumerate() {

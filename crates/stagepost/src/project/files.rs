@@ -1,6 +1,6 @@
 //! The files of a project: captured with a checkpoint, compared, let go.
 
-use crate::model::{Checkpoint, CheckpointId, RepoPath, Snapshot, Timestamp, without_tokens};
+use crate::model::{Checkpoint, CheckpointId, RepoPath, Skipped, Snapshot, Timestamp, without_tokens};
 use crate::snapshot::diff::{Diff as FilesDiff, DiffOptions};
 use crate::snapshot::{Capture, Consent, Keep, Look, Open, Secrets, Signature, Snapshots, Way};
 
@@ -84,13 +84,25 @@ impl Project {
         after: Option<&Checkpoint>,
         options: &DiffOptions,
     ) -> Result<FilesDiff, Error> {
-        let old = &snapshot_of(before)?.tree;
-        let new = match after {
-            Some(after) => snapshot_of(after)?.tree.clone(),
-            None => self.look(&Files::default())?.tree,
+        let old = snapshot_of(before)?;
+        let (new, skipped) = match after {
+            Some(after) => snapshot_of(after).map(|after| (after.tree.clone(), after.skipped.clone()))?,
+            None => self.look(&Files::default()).map(|now| (now.tree, now.skipped))?,
         };
-        Ok(self.snapshots()?.diff(Some(old), Some(&new), options)?)
+        let options = DiffOptions { left_out: left_out_of_one(&old.skipped, &skipped), ..options.clone() };
+        Ok(self.snapshots()?.diff(Some(&old.tree), Some(&new), &options)?)
     }
+}
+
+/// What only one of two snapshots does not hold.
+fn left_out_of_one(old: &[Skipped], new: &[Skipped]) -> Vec<Skipped> {
+    let only = |these: &[Skipped], others: &[Skipped]| -> Vec<Skipped> {
+        let is_other = |one: &&Skipped| !others.iter().any(|other| other.path == one.path);
+        these.iter().filter(is_other).cloned().collect()
+    };
+    let mut left_out = [only(old, new), only(new, old)].concat();
+    left_out.sort();
+    left_out
 }
 
 /// Returns the snapshot of a checkpoint, which must have one.

@@ -18,7 +18,7 @@ use super::lines::Comparison;
 use super::objects::{ObjectError, Objects};
 use super::rename::{self, Candidate, Fingerprint, Rename};
 use super::tree::EntryMode;
-use crate::model::{ObjectId, RepoPath};
+use crate::model::{ObjectId, RepoPath, Skipped};
 
 /// What to compare, and how closely.
 #[derive(Debug, Clone)]
@@ -31,11 +31,19 @@ pub struct DiffOptions {
     pub renames: bool,
     /// Files above this many bytes are only named.
     pub max_size: usize,
+    /// What only one of the trees could not hold: it is named, and neither new nor gone.
+    pub left_out: Vec<Skipped>,
 }
 
 impl Default for DiffOptions {
     fn default() -> Self {
-        Self { paths: vec![], detail: Detail::Lines { context: 3 }, renames: true, max_size: 50_000_000 }
+        Self {
+            paths: vec![],
+            detail: Detail::Lines { context: 3 },
+            renames: true,
+            max_size: 50_000_000,
+            left_out: vec![],
+        }
     }
 }
 
@@ -64,6 +72,9 @@ pub struct Diff {
     /// Whether there were too many files to look for similar ones.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub renames_limited: bool,
+    /// What only one of the trees could not hold; how it differs is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<Skipped>,
 }
 
 /// A file that differs.
@@ -141,8 +152,14 @@ impl Snapshots {
         options: &DiffOptions,
     ) -> Result<Diff, ObjectError> {
         let mut changes = self.objects.diff_trees(old, new)?;
-        let asked = |path: &RepoPath| options.paths.iter().any(|folder| path.is_within(folder));
-        changes.retain(|change| options.paths.is_empty() || asked(&change.path));
+        let is_asked = |path: &RepoPath| {
+            options.paths.is_empty() || options.paths.iter().any(|folder| path.is_within(folder))
+        };
+        let is_left_out = |path: &RepoPath| options.left_out.iter().any(|left| path.is_within(&left.path));
+        changes.retain(|change| {
+            let on_both_sides = change.old.is_some() && change.new.is_some();
+            is_asked(&change.path) && (on_both_sides || !is_left_out(&change.path))
+        });
         let mut files: Vec<FileDiff> = changes.into_iter().flat_map(file_diffs).collect();
         let reader = Reader { objects: &self.objects, options };
         let renames_limited = if options.renames { reader.find_renames(&mut files)? } else { false };
@@ -150,7 +167,8 @@ impl Snapshots {
             file.content = reader.compare(file)?;
         }
         let totals = files.iter().fold(Counts::default(), |sum, file| sum + file.counts());
-        Ok(Diff { files, totals, renames_limited })
+        let left_out = options.left_out.iter().filter(|left| is_asked(&left.path)).cloned().collect();
+        Ok(Diff { files, totals, renames_limited, left_out })
     }
 }
 
