@@ -8,7 +8,7 @@ use stagepost::lock::LockError;
 use stagepost::model::{InvalidId, SkipReason, UnknownName};
 use stagepost::project::{self, BranchError, FindError, Place, SettingsError};
 use stagepost::snapshot::restore::{Refusal, RestoreError};
-use stagepost::snapshot::{self, CaptureError};
+use stagepost::snapshot::{self, CaptureError, OpenError};
 use stagepost::{flow, plan, session, store, task};
 
 /// What to do where something stored is not as it was written.
@@ -151,6 +151,10 @@ impl From<project::Error> for Failure {
                 )),
             ),
             E::Object(error) if error.is_damage() => (Code::Integrity, Some(VERIFY.to_owned())),
+            E::Snapshots(OpenError::Elsewhere { .. }) => (
+                Code::Refused,
+                Some("`git config --unset core.worktree` makes the folder around `.git` the one".to_owned()),
+            ),
             E::Capture(CaptureError::Refused { source, .. }) => (Code::Refused, Some(consent_hint(source))),
             E::Capture(CaptureError::Deadline { .. }) => (
                 Code::Failed,

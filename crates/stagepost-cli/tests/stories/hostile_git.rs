@@ -407,3 +407,18 @@ fn what_was_cut_off_is_taken_back_without_anything_of_the_repositorys() {
     trap.alone(&["log"]);
     assert_eq!(head(), before, "it was taken back");
 }
+
+#[test]
+fn a_repository_whose_files_are_elsewhere_is_refused() {
+    let project = TempProject::new();
+    project.write("a.txt", "one\n");
+    std::fs::create_dir(project.folder.join("other")).unwrap();
+    git(&project, &["config", "core.worktree", "../other"]);
+    project.run(&["save", "-m", "x"]).fails(4, &["core.worktree", "other", "git config --unset"]);
+    git(&project, &["config", "core.worktree", ".."]);
+    project.save("as submodules have it", &[]);
+    git(&project, &["config", "core.worktree", "../other"]);
+    project.write("a.txt", "two\n");
+    project.run(&["restore", "@"]).fails(4, &["core.worktree"]);
+    assert_eq!(std::fs::read_to_string(project.folder.join("a.txt")).unwrap(), "two\n");
+}

@@ -149,6 +149,11 @@ impl Snapshots {
         let failed = |source| OpenError::Root { root: options.root.clone(), source };
         let root = fs::canonicalize(&options.root).map_err(failed)?;
         let user = Repository::find(&root).map_err(failed)?;
+        if let Some(elsewhere) = user.as_ref().and_then(|user| user.work_tree.as_ref())
+            && fs::canonicalize(elsewhere).ok().as_ref() != Some(&root)
+        {
+            return Err(OpenError::Elsewhere { root, work_tree: elsewhere.clone() });
+        }
         let store = match (&user, options.keep) {
             (Some(user), Keep::Repository) => user.clone(),
             _ => private_store(&options.state_dir, user.as_ref().map(|user| user.hash))?,
@@ -566,6 +571,14 @@ pub enum OpenError {
         root: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// The repository's configuration says that its files are somewhere else.
+    #[error("refused to work on {}: `core.worktree` says that its files are in {}", root.display(), work_tree.display())]
+    Elsewhere {
+        /// The folder that holds the repository.
+        root: PathBuf,
+        /// What the configuration names.
+        work_tree: PathBuf,
     },
     /// Our own folder could not be used.
     #[error("failed to use {}", path.display())]

@@ -43,6 +43,8 @@ pub(super) struct Repository {
     pub(super) refs: RefKind,
     /// Something only git itself can deal with: an extension, a promisor, alternates of unknown kind.
     pub(super) needs_git: Option<String>,
+    /// Where its configuration says that its work tree is.
+    pub(super) work_tree: Option<PathBuf>,
 }
 
 impl Repository {
@@ -72,16 +74,38 @@ impl Repository {
             hash: HashKind::Sha1,
             refs: RefKind::Files,
             needs_git: None,
+            work_tree: None,
         };
-        repository.read_extensions(&config);
+        repository.read_config(&config)?;
         Ok(repository)
     }
 
-    fn read_extensions(&mut self, config: &[u8]) {
+    fn read_config(&mut self, config: &[u8]) -> io::Result<()> {
         let Ok(file) = gix::config::File::try_from(String::from_utf8_lossy(config).as_ref()) else {
             self.needs_git = Some("a configuration only git can read".to_owned());
-            return;
+            return Ok(());
         };
+        self.read_extensions(&file);
+        // For a linked work tree git goes by its `.git` file, and by settings of its own alone.
+        if self.git_dir == self.common_dir {
+            self.read_work_tree(&file);
+        }
+        if file.boolean("extensions.worktreeConfig").ok().flatten() == Some(true) {
+            let own = fs::read(self.git_dir.join("config.worktree")).or_else(absent_is_empty)?;
+            if let Ok(own) = gix::config::File::try_from(String::from_utf8_lossy(&own).as_ref()) {
+                self.read_work_tree(&own);
+            }
+        }
+        Ok(())
+    }
+
+    fn read_work_tree(&mut self, config: &gix::config::File) {
+        if let Some(path) = config.string("core.worktree") {
+            self.work_tree = Some(self.git_dir.join(path_of(&path)));
+        }
+    }
+
+    fn read_extensions(&mut self, file: &gix::config::File) {
         for section in file.sections_by_name("extensions").into_iter().flatten() {
             for name in section.value_names() {
                 let name = name.to_string().to_ascii_lowercase();
