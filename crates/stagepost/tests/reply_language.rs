@@ -82,6 +82,55 @@ fn hundreds_of_ways_not_to_agree_are_never_a_consent() {
     }
 }
 
+/// Reads the file of sentences near a yes: language, whether it is one, words.
+fn near_yes() -> Vec<(Language, bool, String)> {
+    let mut language = Language::English;
+    let mut cases = Vec::new();
+    let file = include_str!("replies/near_yes.txt");
+    for line in file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        if let Some(code) = line.strip_prefix('@') {
+            language = Language::from_code(code).expect("a language there is");
+            continue;
+        }
+        let (yes, text) = (line.starts_with("+ "), &line[2..]);
+        assert!(yes || line.starts_with("- "), "{line}");
+        cases.push((language, yes, text.replace("\\n", "\n")));
+    }
+    cases
+}
+
+#[test]
+fn a_yes_is_given_here_and_now_by_the_one_who_is_asked() {
+    let cases = near_yes();
+    assert!(cases.len() > 800, "{}", cases.len());
+    for (language, yes, text) in cases {
+        let languages = [language];
+        for question in [None, Some("Deploy version 7 to production?"), Some("Shall I deploy it?")] {
+            for kind in [Kind::Confirm, Kind::Approve] {
+                let reply = parse(&text, &asked(kind, question).in_languages(&languages));
+                let consents = reply.action.is_consent();
+                assert_eq!(consents, yes, "{language:?} {kind} {question:?} `{text}`: {}", reply.because);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_quoted_or_struck_out_is_not_said() {
+    let choices = [Choice::new("a", "Alpha"), Choice::new("b", "Beta")];
+    let choose = |text: &str| parse(text, &Question::new(Kind::Choose).among(&choices)).action;
+    assert_eq!(choose("> 2"), Action::Clarify);
+    assert_eq!(choose("~~Alpha~~"), Action::Clarify);
+    assert_eq!(choose("~~Alpha~~ Beta"), Action::Clarify);
+    assert_eq!(choose("> Beta\nBeta"), Action::Select);
+    // Text that was asked for may well be a quotation.
+    assert_eq!(parse("> be brave", &Question::new(Kind::Input)).action, Action::Confirm);
+    let mut risky = Question::new(Kind::Confirm);
+    (risky.risk, risky.phrase) = (Risk::High, Some("deploy 7f3a"));
+    assert_eq!(parse("deploy 7f3a", &risky).action, Action::Confirm);
+    assert_eq!(parse("> deploy 7f3a", &risky).action, Action::Clarify);
+}
+
 #[test]
 fn hundreds_of_ways_to_refuse_are_understood() {
     let all = replies(include_str!("replies/refusals.txt"));
@@ -235,6 +284,8 @@ fn changes_are_refinements_with_their_words() {
         ("actually, make it 60 km", "make it 60 km"),
         ("no, use the blue theme", "use the blue theme"),
         ("ok, except the last paragraph", "except the last paragraph"),
+        ("yes, except the last step", "except the last step"),
+        ("approved, apart from the previous page", "apart from the previous page"),
     ];
     for (text, change) in changes {
         let reply = confirm(text);

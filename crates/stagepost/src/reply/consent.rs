@@ -44,6 +44,8 @@ pub(super) enum Obstacle<'a> {
     Unknown(&'a str),
     /// It approves of one thing among several.
     Partial(&'a str),
+    /// It speaks of a yes that is not given here and now.
+    NotGiven(&'a str),
     /// It is put as a question.
     Question,
     /// What was asked cannot be answered by agreeing.
@@ -94,8 +96,11 @@ pub(super) fn consent<'a>(
         case.account(at)?;
     }
     let asks = |at: &usize| case.asks_for_the_act(*at) || case.likes_the_suggestion(*at);
-    let approving = approving.or_else(|| (0..units.len()).find(asks));
-    approving.map(|at| units[at].text).ok_or(Obstacle::NoApproval)
+    let approving = approving.or_else(|| (0..units.len()).find(asks)).ok_or(Obstacle::NoApproval)?;
+    match case.not_given() {
+        Some(word) => Err(Obstacle::NotGiven(word)),
+        None => Ok(units[approving].text),
+    }
 }
 
 /// What is known while the words are accounted for.
@@ -130,7 +135,7 @@ impl<'a> Case<'_, 'a, '_> {
         if (unit.is(Classes::VERB) && self.widens(at) || self.is_each(at)) && !self.echo.says_all {
             return Err(Obstacle::Reserve(unit.text, "all"));
         }
-        if self.helps_with_the_act(at) || self.uses_what_was_asked(at) {
+        if self.helps_with_the_act(at) || self.uses_what_was_asked(at) || self.is_looked_at(at) {
             return Ok(());
         }
         // "Please check it" asks for something first, unless a yes came before.

@@ -71,6 +71,7 @@ fn obstacle(reading: &Reading<'_>) -> String {
         Some(Obstacle::Reserve(word, class)) => format!("`{word}` ({class}) holds back"),
         Some(Obstacle::Unknown(word)) => format!("`{word}` says something else"),
         Some(Obstacle::Partial(word)) => format!("only to `{word}`"),
+        Some(Obstacle::NotGiven(word)) => format!("`{word}` speaks of a yes that is not given here and now"),
         Some(Obstacle::Open(why)) => why.to_owned(),
         Some(Obstacle::Question) => "it is put as a question".to_owned(),
         Some(Obstacle::Long) => "it says much more".to_owned(),

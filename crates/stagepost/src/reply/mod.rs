@@ -8,6 +8,7 @@
 //!   accounted for. Anything else is at most [`Action::Clarify`], with what it could have meant.
 //! - A language that is not switched on gives no consent.
 //! - Only the actions of [`open_actions`] are returned, and only ids of the question's own options.
+//! - A consent holds without what a reply quotes or strikes out (`quoted`).
 //!
 //! The way of a reply: folded and cut into words (`normalise`), joined into phrases with their scope of negation
 //! (`units`), tested for consent (`consent`), read for its meaning (`meaning`) or for its choice (`choose`), and
@@ -19,6 +20,7 @@ mod choose;
 mod consent;
 mod decide;
 mod echo;
+mod given;
 mod lexicon;
 mod meaning;
 mod normalise;
@@ -27,6 +29,7 @@ mod options;
 mod phrases;
 mod praise;
 mod question;
+mod quoted;
 mod topics;
 mod units;
 
@@ -57,10 +60,34 @@ pub fn parse(text: &str, question: &Question<'_>) -> Reply {
     if question.risk == Risk::High && question.phrase.is_some_and(|phrase| same_words(phrase, text)) {
         return typed_phrase(question);
     }
+    let reply = parse_words(text, &folded, question);
+    match quoted::own_words(text).filter(|_| question.kind != Kind::Input) {
+        Some(own) => own_reply(reply, &own, question),
+        None => reply,
+    }
+}
+
+/// An answer must mean the same without what it quotes or strikes out.
+fn own_reply(reply: Reply, own: &str, question: &Question<'_>) -> Reply {
+    let folded = Folded::new(own);
+    if folded.spans.is_empty() {
+        return Reply::clarify("it only quotes or strikes out", Vec::new());
+    }
+    let words = own.trim();
+    let own = parse_words(own, &folded, question);
+    if own.action == reply.action && own.details.option_ids == reply.details.option_ids {
+        return own;
+    }
+    Reply::clarify("it reads otherwise without what it quotes or strikes out", own.details.could_mean)
+        .with_text(words)
+}
+
+/// Understands words in every language that is switched on.
+fn parse_words(text: &str, folded: &Folded, question: &Question<'_>) -> Reply {
     let asked = OnceCell::new();
     let mut replies = question.languages.iter().map(|language| {
         let lexicon = Lexicon::of(*language);
-        read(text, &folded, &Asked::new(question, &asked, lexicon), lexicon, question)
+        read(text, folded, &Asked::new(question, &asked, lexicon), lexicon, question)
     });
     let Some(first) = replies.next() else { return Reply::clarify("no language is switched on", Vec::new()) };
     replies.fold(first, agree)

@@ -260,6 +260,9 @@ fn settle(units: &mut [Unit<'_>], tokens: &[Token<'_>]) {
         if unit.is(Classes::STOP) && unit.len == 1 && is_noun(units, at) {
             units[at].classes = Classes::default();
         }
+        if unit.is(Classes::BACK) && is_left_out(units, at) {
+            units[at].classes = Classes::default();
+        }
         if unit.text == "help" && unit.len == 1 && units[..at].iter().rev().take(6).any(is_thanking) {
             units[at].classes = Classes::FILL;
         }
@@ -289,6 +292,14 @@ fn is_noun(units: &[Unit<'_>], at: usize) -> bool {
     let placed = |next: &Unit<'_>| matches!(next.text, "at" | "in" | "on" | "near" | "for" | "is" | "was");
     let named = before.classes.is_blank() && (at > 1 || units.get(at + 1).is_some_and(placed));
     before.after == Gap::None && (article || named)
+}
+
+/// "Except the last step", "all but the previous one": what is left out is a thing, and no way back.
+fn is_left_out(units: &[Unit<'_>], at: usize) -> bool {
+    let mut before = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
+    let article = before.next().is_some_and(|unit| matches!(unit.text, "the" | "that" | "this" | "your"));
+    let leaves_out = Classes::AVERSE.or(Classes::CONTRAST).or(Classes::NOT);
+    article && before.next().is_some_and(|unit| unit.is(leaves_out))
 }
 
 /// "Thank you for all your kind help" asks for none.

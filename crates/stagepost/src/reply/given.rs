@@ -1,0 +1,321 @@
+//! Whether a yes is given here and now, by the one who was asked.
+//!
+//! "You said yes" tells of another's yes, "I will approve" promises one, "get it approved" asks for one, "it was ok" is
+//! over, and "ok, let me look" comes before one. Each holds a word of approval, and else only words that decide
+//! nothing by themselves.
+
+use super::consent::Case;
+use super::lexicon::Classes;
+use super::normalise::Gap;
+use super::praise::is_truth;
+use super::units::Unit;
+
+impl<'a> Case<'_, 'a, '_> {
+    /// Returns the word that shows that no yes is given here and now.
+    pub(super) fn not_given(&self) -> Option<&'a str> {
+        let shows = |at: &usize| {
+            self.is_looking(*at)
+                || self.is_told(*at)
+                || self.is_settled_elsewhere(*at)
+                || self.is_intended(*at)
+                || self.is_sought(*at)
+                || self.is_over(*at)
+                || self.is_expected(*at)
+        };
+        (0..self.units.len()).find(shows).map(|at| self.units[at].text)
+    }
+
+    /// "Yes, I looked at it", "I have read it": done, so that the yes can be given.
+    pub(super) fn is_looked_at(&self, at: usize) -> bool {
+        let seen = matches!(
+            self.units[at].text,
+            "looked" | "seen" | "read" | "reviewed" | "checked" | "watched" | "studied" | "inspected"
+        );
+        let who = self.before(at).find(|unit| !matches!(unit.text, "have" | "'ve" | "just" | "already"));
+        seen && self.spelling.is_some() && who.is_some_and(is_asked)
+    }
+
+    /// "Ok, let me look", "I'll have a look", "ok, looking": the yes is yet to come.
+    fn is_looking(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        if unit.len > 1 || self.repeats(unit) {
+            return false;
+        }
+        match unit.text {
+            "look" | "looking" => !(self.looks_like(at) || self.is_called(at) || self.is_noun(at)),
+            "go" if !self.goes_over(at) => false,
+            "go" | "see" | "view" | "try" | "watch" | "listen" | "hear" => {
+                let mut before = self.before(at).filter(|unit| !is_adverb(unit)).map(|unit| unit.text);
+                match before.next() {
+                    Some("will" | "'ll" | "shall" | "must" | "should" | "me") => true,
+                    Some("to") => matches!(before.next(), Some("going" | "need" | "have" | "got" | "about")),
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// "Go over it", "go through it".
+    fn goes_over(&self, at: usize) -> bool {
+        self.units.get(at + 1).is_some_and(|next| matches!(next.text, "over" | "through"))
+    }
+
+    /// "Looking good", "looking forward to it".
+    fn looks_like(&self, at: usize) -> bool {
+        let next = self.units.get(at + 1).filter(|_| self.units[at].after == Gap::None);
+        next.is_some_and(|next| {
+            next.is(Classes::APPROVAL) || matches!(next.text, "forward" | "for" | "like" | "to")
+        })
+    }
+
+    /// "Look, go ahead" only calls someone.
+    fn is_called(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        unit.text == "look" && unit.after != Gap::None && self.before(at).next().is_none()
+    }
+
+    /// "I like the look of it" names something; "take a look" does something.
+    fn is_noun(&self, at: usize) -> bool {
+        let mut before = self.before(at).map(|unit| unit.text);
+        let article = before.next().is_some_and(is_determiner);
+        let acts = |word| {
+            matches!(
+                word,
+                "have" | "having" | "had" | "take" | "taking" | "get" | "getting" | "want" | "need"
+            )
+        };
+        article && !before.next().is_some_and(acts)
+    }
+
+    /// "You said yes", "I was told yes", "they gave the green light"; but not "as you said" or "I said go ahead".
+    fn is_told(&self, at: usize) -> bool {
+        let passive = || self.before(at).any(|unit| is_be(unit.text));
+        let mut before = self.before(at).skip_while(|unit| is_adverb(unit));
+        match self.units[at].text {
+            _ if self.units[at].len > 1 => false,
+            "gave" | "given" => true,
+            "said" | "says" | "told" | "tells" => match before.next() {
+                Some(who) if is_asked(who) => passive(),
+                Some(how) if is_likened(how.text) => false,
+                Some(_) => passive() || !before.next().is_some_and(|how| is_likened(how.text)),
+                None => true,
+            },
+            _ => false,
+        }
+    }
+
+    /// "You approved", "it was approved", "get it approved"; but not "approved", "it's approved" or "plan approved".
+    fn is_settled_elsewhere(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        if !is_settled(unit) {
+            return false;
+        }
+        let waits = |unit: &Unit<'_>| {
+            matches!(unit.text, "was" | "were" | "be" | "been" | "being" | "had") || is_getting(unit.text)
+        };
+        let required = |unit: &Unit<'_>| unit.is(Classes::WANT) && unit.len > 1;
+        let who = self.before(at).find(|unit| !is_adverb(unit) && !is_have(unit.text));
+        let person = |unit: &Unit<'_>| is_person(unit.text) && unit.len == 1 || unit.is(Classes::NAME);
+        let open = self.before(at).any(|unit| waits(unit) || required(unit));
+        (open && !self.is_asked_deed(unit)) || who.is_some_and(person)
+    }
+
+    /// "Shall I confirm it?" "Get it confirmed": wanting it done agrees, and so does "yes, it was confirmed". To want
+    /// it approved never does.
+    fn is_asked_deed(&self, unit: &Unit<'a>) -> bool {
+        let asked = self.repeats(unit) && matches!(unit.text, "confirmed" | "accepted");
+        asked || (unit.text == "confirmed" && self.opens_with_yes())
+    }
+
+    /// "I will approve", "I need to approve this", "I was going to go ahead", "let me do it".
+    fn is_intended(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let consents = is_consenting(unit);
+        let takes = self.tokens.get(unit.first + 1).is_some_and(|next| matches!(next.text, "for" | "with"));
+        let acts = unit.is(Classes::GO) && !takes && !consents && self.is_own_act(at) && !self.repeats(unit);
+        let mut before = self.before(at).filter(|unit| !is_adverb(unit)).map(|unit| unit.text);
+        let Some(lead) = before.next().filter(|_| consents || acts) else { return false };
+        // "I can agree to that" and "I'll accept that" do what they say.
+        let given = match unit.text {
+            "agree" | "concur" => lead == "can",
+            "accept" => matches!(lead, "will" | "'ll" | "can"),
+            "confirm" => lead == "can" || (matches!(lead, "will" | "'ll") && self.repeats(unit)),
+            _ => false,
+        };
+        match lead {
+            "to" => {
+                before.next().is_some_and(|wish| acts && is_begun(wish) || consents && !is_polite(wish, unit))
+            }
+            "me" | "us" => before.next() == Some("let"),
+            lead => is_modal(lead) && !given,
+        }
+    }
+
+    /// Whether the one who was asked does it: "I'll proceed", "let me go ahead".
+    fn is_own_act(&self, at: usize) -> bool {
+        let who = self.before(at).find(|unit| is_person(unit.text) || unit.text == "me");
+        who.is_some_and(|who| matches!(who.text, "i" | "me"))
+    }
+
+    /// "I need your ok", "we have a green light", "I want it approved".
+    fn is_sought(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let noun = matches!(unit.text, "ok" | "okay" | "yes" | "go" | "green" | "sign");
+        let mut before = (0..at).rev().take_while(|&at| self.units[at].after == Gap::None);
+        let Some(lead) = before.next().map(|at| self.units[at].text) else { return false };
+        let pointed = (noun && is_determiner(lead)) || (is_settled(unit) && is_it(lead));
+        let verb = before.find(|&at| self.units[at].text != "for" && !is_adverb(&self.units[at]));
+        let subject = |verb| self.before(verb).find(|unit| unit.is(Classes::WHO));
+        let seeks = |verb: usize| match self.units[verb].text {
+            "need" | "needs" | "needed" | "require" | "want" | "wants" | "wanted" | "ask" | "asked" => true,
+            // "You have my ok" gives it.
+            word if is_have(word) || is_getting(word) => subject(verb).is_none_or(is_asked),
+            _ => false,
+        };
+        pointed && !self.is_asked_deed(unit) && verb.is_some_and(seeks)
+    }
+
+    /// "It was ok", "I wanted to go ahead": over, and not said of what is asked now.
+    fn is_over(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let judges = unit.is(Classes::YES.or(Classes::GO)) && !is_truth(unit.text);
+        let over = |unit: &Unit<'_>| matches!(unit.text, "was" | "were" | "wanted") && unit.len == 1;
+        judges && !self.is_asked_deed(unit) && self.before(at).any(over)
+    }
+
+    /// "Should be ok", "can be fine": what may be expected, where no yes comes before it.
+    fn is_expected(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let judged = unit.is(Classes::GOOD) || matches!(unit.text, "ok" | "okay" | "alright" | "sure");
+        let mut before = self.before(at).filter(|unit| !is_adverb(unit));
+        let expects = before.next().is_some_and(|be| {
+            let required = be.is(Classes::WANT) && be.len > 1 && be.text != "make";
+            required || (be.text == "be" && before.next().is_some_and(|modal| may_be(modal.text)))
+        });
+        judged && unit.len == 1 && expects && !self.opens_with_yes()
+    }
+
+    /// The units before one in its clause, nearest first.
+    fn before(&self, at: usize) -> impl Iterator<Item = &Unit<'a>> {
+        self.units[..at].iter().rev().take_while(|unit| unit.after == Gap::None)
+    }
+}
+
+/// The one who was asked.
+fn is_asked(unit: &Unit<'_>) -> bool {
+    matches!(unit.text, "i" | "we") && unit.len == 1
+}
+
+fn is_person(word: &str) -> bool {
+    matches!(word, "i" | "you" | "we" | "they")
+}
+
+fn is_it(word: &str) -> bool {
+    matches!(word, "it" | "this" | "that" | "them" | "these" | "those" | "everything" | "all")
+}
+
+fn is_determiner(word: &str) -> bool {
+    matches!(word, "a" | "an" | "the" | "my" | "your" | "our" | "his" | "her" | "their" | "its")
+}
+
+fn is_likened(word: &str) -> bool {
+    matches!(word, "as" | "like" | "everything" | "all" | "what")
+}
+
+fn is_be(word: &str) -> bool {
+    matches!(word, "am" | "'m" | "are" | "'re" | "was" | "were" | "been" | "being" | "got" | "get")
+}
+
+fn is_have(word: &str) -> bool {
+    matches!(word, "have" | "has" | "had" | "'ve" | "having")
+}
+
+fn is_getting(word: &str) -> bool {
+    matches!(word, "get" | "gets" | "got" | "gotten" | "getting")
+}
+
+fn is_modal(word: &str) -> bool {
+    matches!(
+        word,
+        "may"
+            | "might"
+            | "will"
+            | "'ll"
+            | "shall"
+            | "can"
+            | "could"
+            | "would"
+            | "'d"
+            | "should"
+            | "must"
+            | "ought"
+    )
+}
+
+fn may_be(word: &str) -> bool {
+    matches!(word, "may" | "might" | "can" | "could" | "should" | "must" | "ought")
+}
+
+/// Words that may stand between a subject, its verb and what it says.
+fn is_adverb(unit: &Unit<'_>) -> bool {
+    unit.is(Classes::BOOST) || matches!(unit.text, "already" | "then" | "now" | "finally" | "too" | "well")
+}
+
+/// "Approve": the verbs that give a yes.
+fn is_consenting(unit: &Unit<'_>) -> bool {
+    let verb = matches!(
+        unit.text,
+        "approve"
+            | "accept"
+            | "agree"
+            | "confirm"
+            | "authorize"
+            | "authorise"
+            | "consent"
+            | "concur"
+            | "sign"
+    );
+    verb && (unit.len == 1 || unit.text == "sign" || unit.text.starts_with("authori"))
+}
+
+/// "Approved": a yes that was given.
+fn is_settled(unit: &Unit<'_>) -> bool {
+    let settled = matches!(
+        unit.text,
+        "approved"
+            | "accepted"
+            | "agreed"
+            | "confirmed"
+            | "authorized"
+            | "authorised"
+            | "granted"
+            | "seconded"
+    );
+    (settled && unit.len == 1) || unit.text == "signed"
+}
+
+/// "Going to", "about to": what is begun before an act of one's own.
+fn is_begun(word: &str) -> bool {
+    matches!(word, "going" | "have" | "got" | "about" | "trying")
+}
+
+/// "I'd like to approve", "happy to approve", "I have to agree" do what they say.
+fn is_polite(wish: &str, unit: &Unit<'_>) -> bool {
+    let agrees = matches!(unit.text, "agree" | "concur") && matches!(wish, "have" | "got");
+    agrees
+        || matches!(
+            wish,
+            "like"
+                | "love"
+                | "happy"
+                | "glad"
+                | "pleased"
+                | "wish"
+                | "good"
+                | "fine"
+                | "ok"
+                | "okay"
+                | "free"
+        )
+}
