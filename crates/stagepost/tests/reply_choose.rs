@@ -1,6 +1,6 @@
 //! Choosing in plain words: the right option, several, or a question back; never a wrong one.
 
-use stagepost::reply::{Action, Choice, Kind, Question, Reply, parse};
+use stagepost::reply::{Action, Choice, Kind, Language, Question, Reply, parse};
 
 fn trips() -> Vec<Choice> {
     vec![
@@ -145,6 +145,138 @@ fn several_where_several_are_allowed() {
     assert_eq!(choose_several("castle or harbour").action, Action::Clarify);
     assert_eq!(choose_several("all except castle and harbour and forest").action, Action::Clarify);
     assert_eq!(choose_several("just the castle").details.option_ids, ["t-23"]);
+}
+
+/// Takes options by their places; none is to be asked again.
+#[track_caller]
+fn assert_places(cases: &[(&str, &[usize])]) {
+    for (text, places) in cases {
+        let reply = choose_several(text);
+        let trips = trips();
+        let expected: Vec<&str> = places.iter().map(|place| trips[place - 1].id.as_str()).collect();
+        assert_eq!(reply.details.option_ids, expected, "`{text}`: {} {}", reply.action, reply.because);
+        let asked = reply.action == Action::Clarify;
+        assert_eq!(asked, places.is_empty(), "`{text}`: {} {}", reply.action, reply.because);
+    }
+}
+
+#[test]
+fn what_is_left_out_by_number_or_place_is_not_taken() {
+    assert_places(&[
+        ("all except 2", &[1, 3]),
+        ("all but the last", &[1, 2]),
+        ("everything except 3", &[1, 2]),
+        ("all apart from 2", &[1, 3]),
+        ("all minus 2", &[1, 3]),
+        ("all except number 2", &[1, 3]),
+        ("all except option two", &[1, 3]),
+        ("all except b", &[1, 3]),
+        ("all but the second", &[1, 3]),
+        ("all but the middle one", &[1, 3]),
+        ("every one except the first", &[2, 3]),
+        ("all except 1 and 3", &[2]),
+        ("all but the first two", &[3]),
+        ("all except the last two", &[1]),
+        ("all except 2-3", &[1]),
+        ("all except the castle and 3", &[1]),
+        ("all three", &[1, 2, 3]),
+        ("all 3 of them", &[1, 2, 3]),
+    ]);
+    // How many, and which: in doubt it is asked.
+    assert_places(&[
+        ("all but one", &[]),
+        ("all but 1", &[]),
+        ("all except one", &[]),
+        ("all but two", &[]),
+        ("all two", &[]),
+        ("all except 7", &[]),
+        ("all except 2 and 7", &[]),
+        ("all except 1, 3", &[]),
+        ("all the first two", &[]),
+        ("all except 2?", &[]),
+        ("all?", &[]),
+        ("not 2", &[]),
+    ]);
+}
+
+#[test]
+fn a_range_is_every_place_in_it() {
+    assert_places(&[
+        ("1-3", &[1, 2, 3]),
+        ("1 - 3", &[1, 2, 3]),
+        ("1–3", &[1, 2, 3]),
+        ("1..3", &[1, 2, 3]),
+        ("1 to 3", &[1, 2, 3]),
+        ("from 1 to 3", &[1, 2, 3]),
+        ("1 through 2", &[1, 2]),
+        ("options 2 to 3", &[2, 3]),
+        ("1st to 3rd", &[1, 2, 3]),
+        ("first to last", &[1, 2, 3]),
+        ("1 to the last", &[1, 2, 3]),
+        ("first three", &[1, 2, 3]),
+        ("the first two", &[1, 2]),
+        ("the first 2 please", &[1, 2]),
+        ("last two", &[2, 3]),
+        ("the last 3", &[1, 2, 3]),
+        ("top two", &[1, 2]),
+        ("bottom two", &[2, 3]),
+        ("1 3", &[1, 3]),
+        ("1 and 3", &[1, 3]),
+    ]);
+    assert_places(&[
+        ("3-1", &[]),
+        ("1-7", &[]),
+        ("0-2", &[]),
+        ("first five", &[]),
+        ("last 9", &[]),
+        ("the two first", &[]),
+        ("second to last", &[]),
+        ("1, 3 and 7", &[]),
+        ("1 and 7", &[]),
+        ("2 and 0", &[]),
+    ]);
+    assert_asks(&["1-2", "1 to 3", "first two", "1, 7", "2 or 7"]);
+}
+
+#[test]
+fn speaking_of_an_option_does_not_take_it() {
+    assert_asks(&[
+        "2?",
+        "2 ?",
+        "2!?",
+        "#2?",
+        "option 2?",
+        "the second?",
+        "b?",
+        "so 2?",
+        "hm, 2?",
+        "2, right?",
+    ]);
+    assert_asks(&["2 or?", "2 or", "2 or so", "castle or?", "the castle?", "castle ridge?", "ok, castle?"]);
+    assert_asks(&["let me look at 2", "I'll look at 2", "looking at 2", "let me look at the castle"]);
+    assert_takes("t-23", &["can I have 2?", "2 looks good", "2 please", "how about the castle?", "2 it is"]);
+    assert_takes("t-23", &["I'm looking for the castle", "not 1 or 3, 2", "castle, not harbour or forest"]);
+}
+
+#[test]
+fn ranges_and_exclusions_in_other_languages() {
+    let options = trips();
+    let ids = |language: Language, text: &str| {
+        let languages = [language];
+        let question = Question::new(Kind::Choose).among(&options).in_languages(&languages);
+        parse(text, &Question { multiple: true, ..question }).details.option_ids
+    };
+    for (language, text) in [
+        (Language::German, "alle außer 2"),
+        (Language::Spanish, "todos excepto 2"),
+        (Language::Spanish, "todas menos 2"),
+        (Language::French, "tous sauf 2"),
+    ] {
+        assert_eq!(ids(language, text), ["t-17", "t-42"], "{text}");
+    }
+    assert_eq!(ids(Language::German, "1 bis 3"), ["t-17", "t-23", "t-42"]);
+    assert_eq!(ids(Language::German, "die ersten zwei"), ["t-17", "t-23"]);
+    assert_eq!(ids(Language::Spanish, "1 a 3"), ["t-17", "t-23", "t-42"]);
 }
 
 #[test]

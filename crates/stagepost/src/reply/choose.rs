@@ -83,6 +83,35 @@ struct Choosing<'c, 'a, 'q> {
     multiple: bool,
 }
 
+/// The options that are meant by their places.
+#[derive(Debug, Default)]
+struct Places {
+    taken: Vec<usize>,
+    declined: Vec<usize>,
+    /// Where the taken ones are said.
+    tokens: Vec<usize>,
+    /// Why it cannot be told which places are meant.
+    unclear: Option<&'static str>,
+}
+
+impl Places {
+    fn add(&mut self, averse: bool, token: usize, indexes: impl IntoIterator<Item = usize>) {
+        let before = self.taken.len();
+        if averse { &mut self.declined } else { &mut self.taken }.extend(indexes);
+        if self.taken.len() > before {
+            self.tokens.push(token);
+        }
+    }
+}
+
+/// Several places said as one.
+struct Spanned {
+    /// The options; none where there are no such places.
+    range: Option<std::ops::Range<usize>>,
+    /// How many units say so.
+    units: usize,
+}
+
 /// How an option that was named stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stance {
@@ -102,9 +131,17 @@ impl Choosing<'_, '_, '_> {
             let fits = named.iter().zip(&stances).filter(move |(_, stance)| **stance == wanted);
             fits.map(|(index, _)| *index).collect::<Vec<_>>()
         };
-        let declined: Vec<usize> = (0..self.hits.len()).filter(|&index| self.declines(index)).collect();
-        match (with(Stance::Taken), self.positions()) {
-            (taken, _) if self.says_all() => Some(self.all_but(&taken, &declined)),
+        let places = self.places();
+        let mut declined: Vec<usize> = (0..self.hits.len()).filter(|&index| self.declines(index)).collect();
+        declined.extend(&places.declined);
+        let taken = with(Stance::Taken);
+        if self.says_all() {
+            return Some(self.all_but(&taken, &declined, &places));
+        }
+        if let Some(why) = places.unclear.or_else(|| self.only_speaks(&taken, &places)) {
+            return Some(self.ask(&[taken, places.taken].concat(), why));
+        }
+        match (taken, Some(places.taken).filter(|taken| !taken.is_empty())) {
             (taken, Some(positions)) if taken.is_empty() || taken == positions => {
                 Some(self.take(positions, "its position"))
             }
@@ -168,8 +205,7 @@ impl Choosing<'_, '_, '_> {
     }
 
     fn take(&self, taken: Vec<usize>, by: &str) -> Reply {
-        let alternatives = self.answer.tokens.iter().any(|token| token.classes().any(Classes::OR));
-        if taken.len() > 1 && (!self.multiple || alternatives) {
+        if taken.len() > 1 && (!self.multiple || self.says_or()) {
             return self.ask(&taken, "it names more than one option");
         }
         let Some(&first) = taken.first() else { return self.ask(&[], "it leaves no option") };
@@ -193,10 +229,83 @@ impl Choosing<'_, '_, '_> {
         Reply::clarify(because, indexes.iter().map(|&index| self.choices[index].id.clone()).collect())
     }
 
-    fn all_but(&self, taken: &[usize], declined: &[usize]) -> Reply {
+    fn all_but(&self, taken: &[usize], declined: &[usize], places: &Places) -> Reply {
         let left: Vec<usize> = (0..self.choices.len()).filter(|index| !declined.contains(index)).collect();
+        let leaves_out = |unit: &Unit<'_>| unit.is(Classes::AVERSE) && !self.is_named(unit.first);
+        let unsaid = declined.is_empty() && self.answer.units.iter().any(leaves_out);
         let fits = taken.is_empty() || taken.len() == left.len();
-        if fits { self.take(left, "being among all") } else { self.ask(taken, "it says all, and names some") }
+        match places.unclear {
+            Some(why) => self.ask(&left, why),
+            None if unsaid => self.ask(&left, "it does not say which option is left out"),
+            None if self.asks_in(0..self.answer.units.len()) => self.ask(&left, "it is put as a question"),
+            None if !fits || !places.taken.is_empty() => {
+                self.ask(&[taken, places.taken.as_slice()].concat(), "it says all, and names some")
+            }
+            None => self.take(left, "being among all"),
+        }
+    }
+
+    /// Whether options are named without being taken: "2?", "2 or?", "let me look at 2".
+    fn only_speaks(&self, taken: &[usize], places: &Places) -> Option<&'static str> {
+        if taken.is_empty() && places.taken.is_empty() {
+            return None;
+        }
+        let at = |index: &usize| self.hits[*index].map(|hit| hit.tokens.0);
+        let said = taken.iter().filter_map(at).chain(places.tokens.iter().copied());
+        let mut said = said.collect::<Vec<_>>();
+        said.dedup();
+        if said.iter().any(|&token| self.is_doubted(token)) {
+            Some("an option is asked about, not taken")
+        } else if self.says_or() && taken.len().max(places.taken.len()) == 1 {
+            Some("it names one option and leaves another open")
+        } else if self.looks() {
+            Some("an option is to be looked at, not taken")
+        } else {
+            None
+        }
+    }
+
+    /// "2?", "the castle?": nothing but the name, and a question mark.
+    fn is_doubted(&self, token: usize) -> bool {
+        let units = self.answer.units;
+        let around = sentence(units, (token, token));
+        let bare = Classes::DET.or(Classes::OPTION).or(Classes::NUM).or(Classes::ORDINAL);
+        let plain = |unit: &Unit<'_>| {
+            unit.is(bare)
+                || self.is_named(unit.first)
+                || letter(unit.text).is_some()
+                || matches!(
+                    unit.text,
+                    "so" | "and" | "or" | "oh" | "hm" | "hmm" | "well" | "one" | "ok" | "yes" | "right"
+                )
+        };
+        around.last().is_some_and(|last| last.after == Gap::Question) && around.iter().all(plain)
+    }
+
+    fn asks_in(&self, units: std::ops::Range<usize>) -> bool {
+        self.answer.units[units].iter().any(|unit| unit.after == Gap::Question)
+    }
+
+    /// "Or" beside an option that is taken, not within a name or among what is left out.
+    fn says_or(&self) -> bool {
+        let or = |(at, token): (usize, &Token<'_>)| {
+            token.classes().any(Classes::OR) && !self.is_named(at) && !self.is_averse(at)
+        };
+        self.answer.tokens.iter().enumerate().any(or)
+    }
+
+    /// "Let me look at 2"; but not "2 looks good" or "I am looking for 2".
+    fn looks(&self) -> bool {
+        let units = self.answer.units;
+        let wants = |next: &Unit<'_>| {
+            next.is(Classes::APPROVAL) || matches!(next.text, "for" | "to" | "forward" | "like")
+        };
+        let looks = |at: usize| {
+            let unit = &units[at];
+            let judged = unit.after == Gap::None && units.get(at + 1).is_some_and(wants);
+            matches!(unit.text, "look" | "looking") && unit.len == 1 && !judged && !self.is_named(unit.first)
+        };
+        (0..units.len()).any(looks)
     }
 
     /// "All of them", "both": with nothing beside it that names or means something else.
@@ -302,26 +411,145 @@ impl Choosing<'_, '_, '_> {
         self.answer.units.iter().any(|unit| approves(&unit) && !self.is_named(unit.first))
     }
 
-    /// The options taken by number, ordinal or letter.
-    fn positions(&self) -> Option<Vec<usize>> {
+    /// The options taken or left out by number, ordinal or letter.
+    fn places(&self) -> Places {
         let plain = self.is_plain();
-        let mut found = Vec::new();
-        for (at, unit) in self.answer.units.iter().enumerate() {
-            if self.is_averse(unit.first) {
-                continue;
-            }
-            let numbered = self.is_number(at, unit, plain);
-            // A number may be an option's id as well as its place: where they differ, both are asked about.
-            found.extend(self.choices.iter().position(|choice| numbered && choice.id == unit.text));
-            let index = match numbered {
-                true => unit.value.and_then(|value| usize::try_from(value - 1).ok()),
-                false => self.ordinal(at, unit, plain).or_else(|| self.letter(at, unit, plain)),
-            };
-            found.extend(index.filter(|index| *index < self.choices.len()));
+        let mut places = Places::default();
+        if self.asks(0..self.answer.tokens.len().min(1)) {
+            return places;
         }
-        found.sort_unstable();
-        found.dedup();
-        (!found.is_empty() && !self.asks(0..self.answer.tokens.len().min(1))).then_some(found)
+        let mut at = 0;
+        while at < self.answer.units.len() {
+            at += match self.span_at(at).filter(|_| plain) {
+                Some(span) => self.add_span(&mut places, at, &span),
+                None => self.add_place(&mut places, at, plain),
+            };
+        }
+        for found in [&mut places.taken, &mut places.declined] {
+            found.sort_unstable();
+            found.dedup();
+        }
+        places
+    }
+
+    /// Adds what one unit names, and returns how many units that were.
+    fn add_place(&self, places: &mut Places, at: usize, plain: bool) -> usize {
+        let unit = &self.answer.units[at];
+        let averse = self.is_averse(unit.first);
+        let numbered = self.is_number(at, unit, plain);
+        // A number may be an option's id as well as its place: where they differ, both are asked about.
+        let coded = self.choices.iter().position(|choice| numbered && choice.id == unit.text);
+        let index = match numbered {
+            true => unit.value.and_then(|value| usize::try_from(value - 1).ok()),
+            false => self.ordinal(at, unit, plain).or_else(|| self.letter(at, unit, plain, averse)),
+        };
+        let index = index.filter(|index| *index < self.choices.len());
+        if self.counts_all(at) {
+            return 1;
+        }
+        let counted = averse && unit.is(Classes::NUM) && self.is_count(at);
+        let missing = numbered && coded.is_none() && index.is_none() && unit.value.is_some();
+        let lost = averse && plain && unit.is(Classes::NUM.or(Classes::ORDINAL)) && index.is_none();
+        if counted {
+            places.unclear = Some("it may say how many, not which");
+        } else if (lost || missing) && !self.is_named(unit.first) {
+            places.unclear = Some("no option has one of the numbers");
+        }
+        places.add(averse, unit.first, coded.into_iter().chain(index.filter(|_| !counted)));
+        1
+    }
+
+    /// "All three" only counts them.
+    fn counts_all(&self, at: usize) -> bool {
+        let units = self.answer.units;
+        let all = |before: &Unit<'_>| before.is(Classes::ALL) && !before.is(Classes::AVERSE);
+        let after_all = at.checked_sub(1).is_some_and(|before| all(&units[before]));
+        let count = usize::try_from(units[at].value.unwrap_or_default()).ok();
+        units[at].is(Classes::NUM) && after_all && count == Some(self.choices.len())
+    }
+
+    /// "All but one", "all except two" may say how many.
+    fn is_count(&self, at: usize) -> bool {
+        let unit = &self.answer.units[at];
+        let after_but = at.checked_sub(1).is_some_and(|before| self.ends_with_but(before));
+        !self.is_labelled(at) && (is_word(unit.text) || (after_but && unit.value == Some(1)))
+    }
+
+    fn ends_with_but(&self, at: usize) -> bool {
+        let unit = &self.answer.units[at];
+        self.answer.tokens[unit.first + unit.len - 1].text == "but"
+    }
+
+    fn add_span(&self, places: &mut Places, at: usize, span: &Spanned) -> usize {
+        let averse = self.is_averse(self.answer.units[at].first);
+        match &span.range {
+            Some(range) => places.add(averse, self.answer.units[at].first, range.clone()),
+            None => places.unclear = Some("no options are numbered so"),
+        }
+        span.units
+    }
+
+    /// "1-3", "2 to 4", "the first two", "last three": several places said as one.
+    fn span_at(&self, at: usize) -> Option<Spanned> {
+        let units = self.answer.units;
+        let (first, next) = (units.get(at)?, units.get(at + 1)?);
+        let count = i32::try_from(self.choices.len()).ok()?;
+        let place = |unit: &Unit<'_>| match unit.value {
+            Some(-1) => Some(count),
+            value => value.filter(|value| *value > 0),
+        };
+        let is_place =
+            |unit: &Unit<'_>| unit.is(Classes::NUM.or(Classes::ORDINAL)) && !self.is_named(unit.first);
+        if !is_place(first) {
+            return None;
+        }
+        let joined = first.after == Gap::None;
+        let range = |from: i32, to: i32| {
+            let whole = from >= 1 && from < to && to <= count;
+            whole.then(|| from as usize - 1..to as usize)
+        };
+        let to = |last: &Unit<'_>, units| {
+            let range = place(first).zip(place(last)).and_then(|(from, to)| range(from, to));
+            Some(Spanned { range, units })
+        };
+        if is_place(next) && self.is_dashed(first, next) {
+            return to(next, 2);
+        }
+        if joined && is_place(next) && first.is(Classes::ORDINAL) && next.is(Classes::NUM) {
+            let number = next.value.filter(|number| (1..=count).contains(number));
+            let range = number.and_then(|number| match (first.value, number) {
+                (Some(1), number) => Some(0..number as usize),
+                (Some(-1), number) => Some((count - number) as usize..count as usize),
+                _ => None,
+            });
+            return Some(Spanned { range, units: 2 });
+        }
+        // "The two first" may be the first two, or the second and the first.
+        if joined && is_place(next) && first.is(Classes::NUM) && next.is(Classes::ORDINAL) {
+            return Some(Spanned { range: None, units: 2 });
+        }
+        let last =
+            units[at + 2..].iter().position(|unit| unit.text != "the").map(|skipped| at + 2 + skipped)?;
+        // "Second to last" is the one before the last.
+        let before_last =
+            units[last].value == Some(-1) && first.is(Classes::ORDINAL) && first.value != Some(1);
+        let spans = joined && next.after == Gap::None && is_to(next.text) && is_place(&units[last]);
+        if spans && before_last {
+            return Some(Spanned { range: None, units: last - at + 1 });
+        }
+        if spans { to(&units[last], last - at + 1) } else { None }
+    }
+
+    /// Whether only a dash or dots stand between two words.
+    fn is_dashed(&self, first: &Unit<'_>, next: &Unit<'_>) -> bool {
+        let from = self.answer.tokens[first.first].source + first.text.len();
+        let between = self.answer.text.get(from..self.answer.tokens[next.first].source);
+        between.is_some_and(|between| {
+            let between = between.trim();
+            !between.is_empty()
+                && between.chars().all(|sign| matches!(sign, '-' | '–' | '—' | '.' | '…'))
+                && between != "."
+        })
     }
 
     /// "Option", "number", "route" before a unit.
@@ -358,9 +586,11 @@ impl Choosing<'_, '_, '_> {
         }
     }
 
-    fn letter(&self, at: usize, unit: &Unit<'_>, plain: bool) -> Option<usize> {
+    fn letter(&self, at: usize, unit: &Unit<'_>, plain: bool, averse: bool) -> Option<usize> {
         let alone = |other: &Unit<'_>| other.first == unit.first || is_courteous(other);
-        let fits = self.is_labelled(at) || (plain && self.answer.units.iter().all(alone));
+        let ends = unit.after != Gap::None || at + 1 == self.answer.units.len();
+        let left_out = averse && ends && !self.is_named(unit.first);
+        let fits = self.is_labelled(at) || (plain && (left_out || self.answer.units.iter().all(alone)));
         letter(unit.text).filter(|_| fits)
     }
 
@@ -394,6 +624,11 @@ fn is_courteous(unit: &Unit<'_>) -> bool {
 
 fn is_doubt(word: &str) -> bool {
     matches!(word, "maybe" | "perhaps" | "possibly" | "unsure" | "if" | "unless" | "depends" | "similar")
+}
+
+/// Words between the two ends of a range.
+fn is_to(word: &str) -> bool {
+    matches!(word, "to" | "through" | "thru" | "bis" | "a" | "hasta")
 }
 
 fn letter(word: &str) -> Option<usize> {

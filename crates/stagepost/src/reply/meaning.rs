@@ -52,6 +52,8 @@ pub(super) struct Reading<'a> {
 
 /// An answer cut up, with the question it answers.
 pub(super) struct Answer<'a, 'q> {
+    /// The words as they were typed.
+    pub(super) text: &'a str,
     pub(super) tokens: &'a [Token<'a>],
     pub(super) units: &'a [Unit<'a>],
     pub(super) asked: &'a Asked<'q>,

@@ -128,7 +128,7 @@ fn read(
 ) -> Reply {
     let tokens = tokens(folded, lexicon);
     let units = units(&tokens, lexicon);
-    let answer = Answer { tokens: &tokens, units: &units, asked };
+    let answer = Answer { text, tokens: &tokens, units: &units, asked };
     if matches!(question.kind, Kind::Choose | Kind::SelectRoute)
         && let Some(reply) = choose::choose(&answer, question, lexicon)
     {
