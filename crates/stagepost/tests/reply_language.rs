@@ -483,3 +483,13 @@ fn kinds_are_read_in_both_spellings() {
     assert_eq!("confirmIntent".parse(), Ok(Kind::ConfirmIntent));
     assert!("ConfirmIntent".parse::<Kind>().is_err());
 }
+
+#[test]
+fn the_reason_names_the_words_that_were_said() {
+    let because = |text: &str| confirm(text).because;
+    assert!(because("I'd like that").starts_with("`i'd like that` agrees"), "{}", because("I'd like that"));
+    assert!(because("I approve").starts_with("`i approve` agrees"), "{}", because("I approve"));
+    assert!(because("that is right").starts_with("`right` agrees"), "{}", because("that is right"));
+    assert!(because("please go back").starts_with("`go back` goes back"), "{}", because("please go back"));
+    assert!(because("yes, I may").contains("`i may` (hedge)"), "{}", because("yes, I may"));
+}

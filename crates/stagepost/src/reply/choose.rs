@@ -614,7 +614,10 @@ impl Choosing<'_, '_, '_> {
         let fits = |unit: &Unit<'_>| {
             unit.is(choosing) || picks(unit) || self.is_named(unit.first) || letter(unit.text).is_some()
         };
-        self.answer.units.iter().all(fits)
+        let units = self.answer.units;
+        let counts = |at: usize| units.get(at).is_some_and(|unit| unit.is(Classes::NUM));
+        let spans = |at: usize| is_to(units[at].text) && at > 0 && counts(at - 1) && counts(at + 1);
+        (0..units.len()).all(|at| fits(&units[at]) || spans(at))
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn plain_obstacle<'a>(units: &[Unit<'a>], risk: Risk) -> Option<Obsta
     let never = NEVER.without(asked).or(hedges);
     let plain = |unit: &&Unit<'_>| unit.is(never) && !unit.is(asked) && unit.text != "actually";
     let found = units.iter().find(plain)?;
-    Some(Obstacle::Reserve(found.text, found.classes.name_in(never)))
+    Some(Obstacle::Reserve(found.phrase, found.classes.name_in(never)))
 }
 
 /// Returns the word of approval if every word agrees, else the first obstacle.
@@ -90,7 +90,7 @@ pub(super) fn consent<'a>(
         return Err(Obstacle::Open(why));
     }
     if echo.cuts_a_name(tokens) {
-        return Err(Obstacle::Partial(units[0].text));
+        return Err(Obstacle::Partial(units[0].phrase));
     }
     for at in 0..units.len() {
         case.account(at)?;
@@ -99,7 +99,7 @@ pub(super) fn consent<'a>(
     let approving = approving.or_else(|| (0..units.len()).find(asks)).ok_or(Obstacle::NoApproval)?;
     match case.not_given() {
         Some(word) => Err(Obstacle::NotGiven(word)),
-        None => Ok(units[approving].text),
+        None => Ok(units[approving].phrase),
     }
 }
 
@@ -124,16 +124,16 @@ impl<'a> Case<'_, 'a, '_> {
             return Ok(());
         }
         if unit.is(never) && !self.is_asked_stop(unit) && !self.is_emphasis(at) {
-            return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(never)));
+            return Err(Obstacle::Reserve(unit.phrase, unit.classes.name_in(never)));
         }
         if self.is_supposed(at) || self.is_done(at) {
-            return Err(Obstacle::Reserve(unit.text, "hedge"));
+            return Err(Obstacle::Reserve(unit.phrase, "hedge"));
         }
         if self.is_mockery(at) {
-            return Err(Obstacle::Reserve(unit.text, "hedge"));
+            return Err(Obstacle::Reserve(unit.phrase, "hedge"));
         }
         if (unit.is(Classes::VERB) && self.widens(at) || self.is_each(at)) && !self.echo.says_all {
-            return Err(Obstacle::Reserve(unit.text, "all"));
+            return Err(Obstacle::Reserve(unit.phrase, "all"));
         }
         if self.helps_with_the_act(at) || self.uses_what_was_asked(at) || self.is_looked_at(at) {
             return Ok(());
@@ -141,13 +141,13 @@ impl<'a> Case<'_, 'a, '_> {
         // "Please check it" asks for something first, unless a yes came before.
         let tells = unit.is(Classes::TELL) && !self.opens_with_yes();
         if unit.is(UNLESS_ASKED) && (tells || !self.repeats(unit)) {
-            return Err(Obstacle::Reserve(unit.text, unit.classes.name_in(UNLESS_ASKED)));
+            return Err(Obstacle::Reserve(unit.phrase, unit.classes.name_in(UNLESS_ASKED)));
         }
         if self.echo.several && unit.is(Classes::GOOD) {
-            return Err(Obstacle::Partial(unit.text));
+            return Err(Obstacle::Partial(unit.phrase));
         }
         if unit.is(Classes::MATTER) && self.is_pointed(at) && !self.is_matter(at) && !self.repeats(unit) {
-            return Err(Obstacle::Unknown(unit.text));
+            return Err(Obstacle::Unknown(unit.phrase));
         }
         let nothing = NOTHING.or(Classes::APPROVAL).or(Classes::WANT).or(Classes::HEDGE);
         let act = unit.is(Classes::VERB) && !self.echo.names_act;
@@ -158,18 +158,18 @@ impl<'a> Case<'_, 'a, '_> {
         }
         let token = &self.tokens[unit.first];
         if unit.classes.is_blank() && (self.echo.asks_for_one(token) || self.is_other_thing(unit)) {
-            return Err(Obstacle::Unknown(unit.text));
+            return Err(Obstacle::Unknown(unit.phrase));
         }
         if self.repeats(unit) && !self.is_added(at) {
             let partial = self.echo.several || self.names_one_aspect(at);
-            return if partial { Err(Obstacle::Partial(unit.text)) } else { Ok(()) };
+            return if partial { Err(Obstacle::Partial(unit.phrase)) } else { Ok(()) };
         }
         let object = self.is_known_object(at) || self.is_meant_thing(at) || self.addresses(at);
         let named = self.is_identified(at) || self.is_thanked_for(at);
         if object || named || self.is_matter(at) || self.is_deed(at) {
             Ok(())
         } else {
-            Err(Obstacle::Unknown(unit.text))
+            Err(Obstacle::Unknown(unit.phrase))
         }
     }
 

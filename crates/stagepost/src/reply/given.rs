@@ -21,8 +21,10 @@ impl<'a> Case<'_, 'a, '_> {
                 || self.is_sought(*at)
                 || self.is_over(*at)
                 || self.is_expected(*at)
+                || self.is_wondering(*at)
+                || self.is_theirs(*at)
         };
-        (0..self.units.len()).find(shows).map(|at| self.units[at].text)
+        (0..self.units.len()).find(shows).map(|at| self.units[at].phrase)
     }
 
     /// "Yes, I looked at it", "I have read it": done, so that the yes can be given.
@@ -117,7 +119,7 @@ impl<'a> Case<'_, 'a, '_> {
         let required = |unit: &Unit<'_>| unit.is(Classes::WANT) && unit.len > 1;
         let who = self.before(at).find(|unit| !is_adverb(unit) && !is_have(unit.text));
         let person = |unit: &Unit<'_>| is_person(unit.text) && unit.len == 1 || unit.is(Classes::NAME);
-        let open = self.before(at).any(|unit| waits(unit) || required(unit));
+        let open = self.before(at).any(|unit| waits(unit) || required(unit) || is_modal(unit.text));
         (open && !self.is_asked_deed(unit)) || who.is_some_and(person)
     }
 
@@ -194,6 +196,21 @@ impl<'a> Case<'_, 'a, '_> {
             required || (be.text == "be" && before.next().is_some_and(|modal| may_be(modal.text)))
         });
         judged && unit.len == 1 && expects && !self.opens_with_yes()
+    }
+
+    /// "Should I approve", "do I agree": asked of oneself.
+    fn is_wondering(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let mine = matches!(unit.text, "i" | "we") && unit.len > 1 && unit.is(Classes::APPROVAL);
+        let asks = |before: &Unit<'_>| before.is(Classes::AUX) && before.len == 1;
+        mine && self.before(at).next().is_some_and(asks)
+    }
+
+    /// "They are ok with it".
+    fn is_theirs(&self, at: usize) -> bool {
+        let with = self.units.get(at + 1).is_some_and(|next| next.text == "with");
+        let judges = self.units[at].is(Classes::APPROVAL) && self.units[at].after == Gap::None;
+        judges && with && self.before(at).any(|unit| unit.text == "they")
     }
 
     /// The units before one in its clause, nearest first.

@@ -139,7 +139,7 @@ impl<'a, 'q> Answer<'a, 'q> {
 
     /// The first unit of these classes that no negator reaches.
     fn said(&self, classes: Classes) -> Option<&'a str> {
-        self.units.iter().find(|unit| unit.says(classes)).map(|unit| unit.text)
+        self.units.iter().find(|unit| unit.says(classes)).map(|unit| unit.phrase)
     }
 
     /// "Remove them?" "Keep them": leaving something as it is, and nothing else.
@@ -172,7 +172,7 @@ impl<'a, 'q> Answer<'a, 'q> {
         let negatable = Classes::APPROVAL.or(Classes::WANT).or(Classes::VERB).or(Classes::CHANGE);
         let negated = |unit: &&Unit<'_>| unit.negated && unit.is(negatable);
         self.said(plain)
-            .or_else(|| self.units.iter().find(negated).map(|unit| unit.text))
+            .or_else(|| self.units.iter().find(negated).map(|unit| unit.phrase))
             .or_else(|| self.said(Classes::CLOSE).filter(|_| !self.asked.is_known() || self.echo().closing))
             .or_else(|| self.said(Classes::APPROVAL).filter(|_| self.thanks() && self.echo().closing))
             .or_else(|| self.said(Classes::NOT))
@@ -198,7 +198,7 @@ impl<'a, 'q> Answer<'a, 'q> {
         let by_turn = self.units.iter().find(|unit| turned(unit) && turns);
         let by_but = self.said_then_but().filter(|_| turns);
         let shown = by_word.or(by_turn).or(by_but).or_else(|| self.wanted_instead())?;
-        Some((self.first_content(), shown.text))
+        Some((self.first_content(), shown.phrase))
     }
 
     fn is_later(&self, unit: &Unit<'_>) -> bool {

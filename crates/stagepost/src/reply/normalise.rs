@@ -60,6 +60,11 @@ impl Folded {
         folded
     }
 
+    /// Returns where a word lies in the folded text, and that text.
+    pub(super) fn place(&self, span: &Span) -> (usize, usize, &str) {
+        (span.start as usize, span.end as usize, &self.buffer)
+    }
+
     /// Returns the folded text of a word.
     pub(super) fn word(&self, span: &Span) -> &str {
         &self.buffer[span.start as usize..span.end as usize]
@@ -163,6 +168,8 @@ impl Folded {
     fn close(&mut self, gap: Gap) {
         if let Some((start, source, capital)) = self.open.take() {
             let end = self.buffer.len() as u32;
+            // Words are kept apart, so that a phrase can be shown as it stands here.
+            self.buffer.push(' ');
             self.spans.push(Span { start, end, source, after: gap, capital, joined: false });
         } else if let Some(last) = self.spans.last_mut() {
             last.after = last.after.max(gap);

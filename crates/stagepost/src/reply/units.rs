@@ -18,10 +18,18 @@ pub(super) struct Token<'a> {
     pub(super) joined: bool,
     /// Where it begins in the original text.
     pub(super) source: usize,
+    /// The whole folded text, and from where to where it lies there.
+    folded: (usize, usize, &'a str),
     pub(super) after: Gap,
 }
 
-impl Token<'_> {
+impl<'a> Token<'a> {
+    /// The words from this one to `last`, as they were said.
+    fn phrase_to(&self, last: &Token<'_>) -> &'a str {
+        let (start, _, text) = self.folded;
+        text.get(start..last.folded.1).unwrap_or_default()
+    }
+
     /// Whether the language knows what the word does by itself.
     pub(super) fn is_known(&self) -> bool {
         self.entry.is_some_and(Entry::is_known)
@@ -43,6 +51,8 @@ impl Token<'_> {
 pub(super) struct Unit<'a> {
     /// The first word.
     pub(super) text: &'a str,
+    /// All of its words, as they were said.
+    pub(super) phrase: &'a str,
     pub(super) first: usize,
     pub(super) len: usize,
     pub(super) classes: Classes,
@@ -71,7 +81,8 @@ pub(super) fn tokens<'a>(folded: &'a Folded, lexicon: &'static Lexicon) -> Vec<T
         let entry = lexicon.get(word);
         let token = |text: &'a str, entry: Option<&'static Entry>, after| {
             let (text, stem) = entry.map_or_else(|| (text, stem(text)), |entry| (entry.word, entry.stem));
-            Token { text, stem, entry, source, after, capital: span.capital, joined: span.joined }
+            let (capital, joined, folded) = (span.capital, span.joined, folded.place(span));
+            Token { text, stem, entry, source, folded, after, capital, joined }
         };
         let at = if entry.is_none() { word.bytes().position(|byte| byte == b'\'') } else { None };
         let parts = match (entry, at) {
@@ -106,7 +117,7 @@ pub(super) fn units<'a>(tokens: &[Token<'a>], lexicon: &Lexicon) -> Vec<Unit<'a>
 }
 
 /// "I don't have any objections", "nothing wrong", "no issues": a negator and a fault it reaches are one agreement.
-fn join_faultless(units: &mut Vec<Unit<'_>>, tokens: &[Token<'_>]) {
+fn join_faultless<'a>(units: &mut Vec<Unit<'a>>, tokens: &[Token<'a>]) {
     let is_fault = |unit: &Unit<'_>| tokens[unit.first].classes().any(Classes::FAULT) && unit.len == 1;
     let negates =
         |unit: &Unit<'_>| matches!(unit.text, "no" | "not" | "nothing" | "without") && unit.len == 1;
@@ -136,6 +147,7 @@ fn join_faultless(units: &mut Vec<Unit<'_>>, tokens: &[Token<'_>]) {
     let last = units[fault];
     let first = &mut units[from];
     (first.len, first.after) = (last.first + last.len - first.first, last.after);
+    first.phrase = tokens[first.first].phrase_to(&tokens[last.first + last.len - 1]);
     first.classes = Classes::YES.or(Classes::FAULT);
     units.drain(from + 1..=fault);
 }
@@ -144,6 +156,7 @@ fn unit_at<'a>(tokens: &[Token<'a>], at: usize, lexicon: &Lexicon) -> Unit<'a> {
     let token = tokens[at];
     let single = Unit {
         text: token.text,
+        phrase: token.phrase_to(&token),
         first: at,
         len: 1,
         classes: token.entry.map_or(Classes::default(), |entry| entry.classes),
@@ -155,7 +168,8 @@ fn unit_at<'a>(tokens: &[Token<'a>], at: usize, lexicon: &Lexicon) -> Unit<'a> {
         return numeral(single);
     }
     let Some((end, classes)) = phrase_at(tokens, at, lexicon) else { return single };
-    Unit { len: end - at, classes, value: None, after: tokens[end - 1].after, ..single }
+    let (phrase, after) = (token.phrase_to(&tokens[end - 1]), tokens[end - 1].after);
+    Unit { len: end - at, phrase, classes, value: None, after, ..single }
 }
 
 /// More words than the longest phrase has.
