@@ -458,3 +458,25 @@ fn leaving_the_menu_leaves_the_gate_waiting_and_the_terminal_as_it_was() {
         assert_eq!(shown["gate"]["state"], "waiting", "{id}");
     }
 }
+
+#[test]
+fn options_after_the_words_of_an_answer_are_options() {
+    let project = TempProject::new();
+    for id in ["a", "b", "c", "d"] {
+        project.run(&["gate", "ask", "Who reviews it?", "--kind", "input", "--id", id]);
+    }
+    let said = |id: &str| {
+        let answer = project.json(&["gate", "show", id])["gate"]["answer"].clone();
+        (answer["words"].as_str().unwrap().to_owned(), answer["by"].as_str().unwrap().to_owned())
+    };
+    project.ok(&["gate", "answer", "a", "Ann Lee", "--by", "bob"]);
+    assert_eq!(said("a"), ("Ann Lee".to_owned(), "bob".to_owned()));
+    let quiet = project.ok(&["gate", "answer", "b", "Ann", "Lee", "--by", "bob", "--origin", "policy", "-q"]);
+    assert_eq!(quiet.trim(), "b");
+    assert_eq!(said("b"), ("Ann Lee".to_owned(), "bob".to_owned()));
+    project.run(&["gate", "answer", "c", "Ann", "--bye"]).fails(2, &["--bye"]);
+    project.ok(&["gate", "answer", "c", "--by", "bob", "--", "--by", "Ann"]);
+    assert_eq!(said("c"), ("--by Ann".to_owned(), "bob".to_owned()));
+    project.ok(&["gate", "answer", "d", "-1"]);
+    assert_eq!(said("d").0, "-1");
+}

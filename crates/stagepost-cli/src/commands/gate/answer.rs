@@ -20,8 +20,8 @@ pub(crate) struct AnswerArgs {
     /// The gate: its name or the start of it, or `@` for the only one that waits
     #[arg(value_name = "GATE")]
     gate: String,
-    /// The answer; `-` reads it from standard input
-    #[arg(value_name = "TEXT", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    /// The answer, with or without quotes; `-` reads it from standard input, words that begin with a dash follow `--`
+    #[arg(value_name = "TEXT", required = true, allow_negative_numbers = true)]
     words: Vec<String>,
     /// Who answers, if not you
     #[arg(long, value_name = "NAME")]
