@@ -480,3 +480,14 @@ fn options_after_the_words_of_an_answer_are_options() {
     project.ok(&["gate", "answer", "d", "-1"]);
     assert_eq!(said("d").0, "-1");
 }
+
+#[test]
+fn a_gate_in_another_language_takes_the_words_it_offers() {
+    let project = TempProject::new();
+    project.run(&["gate", "ask", "Weiter?", "--id", "l", "--lang", "de"]);
+    let shown = project.ok(&["gate", "show", "l", "--form", "text"]);
+    assert!(shown.contains("ja") && shown.contains("nein") && !shown.contains("yes"), "{shown}");
+    assert_eq!(project.run(&["gate", "answer", "l", "yes"]).code, 6);
+    project.ok(&["gate", "answer", "l", "ja"]);
+    assert_eq!(project.run(&["gate", "wait", "l", "--timeout", "10ms"]).code, 0);
+}

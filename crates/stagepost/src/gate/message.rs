@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::route::{Final, Findings, Intent, Refinement, Route, Selection, measured, plain, spaced};
+use super::says::say;
 use super::{Gate, Prompt};
 use crate::reply::{Action, Kind, Risk, open_actions};
 
@@ -266,25 +267,25 @@ fn words(prompt: &Prompt, action: Action) -> Option<(String, &'static str)> {
     if let Some(phrase) = exact.filter(|_| action.is_consent()) {
         return Some((phrase.clone(), "agree; exactly these words"));
     }
-    let (say, means) = match (action, kind) {
+    let means = match (action, kind) {
         (Action::Confirm, Kind::Input) => return None,
-        (Action::Confirm, Kind::ConfirmIntent) => ("yes", "start the research"),
-        (Action::Confirm, Kind::PresentFindings) => ("yes", "generate routes"),
-        (Action::Confirm, Kind::RefineRoute) => ("yes", "make these refinements"),
-        (Action::Confirm, _) => ("yes", "go on"),
-        (Action::Approve, Kind::PresentFinal) => ("yes", "generate the GPX file"),
-        (Action::Approve, _) => ("yes", "approve it"),
-        (Action::Reject, Kind::Choose) => ("none of them", "choose nothing"),
-        (Action::Reject, _) => ("no", "do not do it"),
-        (Action::Refine, _) => ("change the …", "say what should be different"),
-        (Action::RequestMore, Kind::PresentFindings) => ("tell me more about …", "research further"),
-        (Action::RequestMore, _) => ("tell me more about …", "ask for more"),
-        (Action::Clarify, Kind::ConfirmIntent) => ("actually, …", "correct what was understood"),
-        (Action::Back, _) => ("go back", "return to an earlier point"),
-        (Action::Cancel, _) => ("cancel", "stop altogether"),
+        (Action::Confirm, Kind::ConfirmIntent) => "start the research",
+        (Action::Confirm, Kind::PresentFindings) => "generate routes",
+        (Action::Confirm, Kind::RefineRoute) => "make these refinements",
+        (Action::Confirm, _) => "go on",
+        (Action::Approve, Kind::PresentFinal) => "generate the GPX file",
+        (Action::Approve, _) => "approve it",
+        (Action::Reject, Kind::Choose) => "choose nothing",
+        (Action::Reject, _) => "do not do it",
+        (Action::Refine, _) => "say what should be different",
+        (Action::RequestMore, Kind::PresentFindings) => "research further",
+        (Action::RequestMore, _) => "ask for more",
+        (Action::Clarify, Kind::ConfirmIntent) => "correct what was understood",
+        (Action::Back, _) => "return to an earlier point",
+        (Action::Cancel, _) => "stop altogether",
         _ => return None,
     };
-    Some((say.to_owned(), means))
+    Some((say(action, kind, &prompt.languages)?.to_owned(), means))
 }
 
 /// Text as Markdown that shows exactly this text: on one line, and with nothing in it that means anything.

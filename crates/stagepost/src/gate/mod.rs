@@ -26,6 +26,7 @@ mod wait;
 mod menu;
 mod message;
 mod route;
+mod says;
 mod shapes;
 mod terminal;
 

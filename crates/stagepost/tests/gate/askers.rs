@@ -4,10 +4,10 @@ use std::io::Cursor;
 use std::time::Duration;
 
 use stagepost::gate::{
-    Asker, Bounds, Callback, Gate, Lines, Message, Origin, Pending, Program, Prompt, Said, Scripted, Verdict,
-    elicited,
+    Asker, Bounds, Callback, Gate, Key, Lines, Menu, Message, Origin, Pending, Program, Prompt, Said,
+    Scripted, Step, Verdict, elicited,
 };
-use stagepost::reply::{Choice, Kind};
+use stagepost::reply::{Choice, Kind, Language};
 
 use crate::support::TempGates;
 
@@ -129,6 +129,44 @@ fn every_answer_that_is_offered_is_understood_as_offered() {
             assert_eq!(reply.details.option_ids.first(), offered.option.as_ref(), "`{words}` at {kind}");
         }
     }
+}
+
+#[test]
+fn what_is_offered_is_in_the_language_of_the_answers() {
+    for (language, yes) in [(Language::German, "ja"), (Language::French, "oui"), (Language::Spanish, "sí")] {
+        for kind in Kind::all() {
+            let options = match kind {
+                Kind::Choose | Kind::SelectRoute => {
+                    vec![Choice::new("n", "Nordufer"), Choice::new("s", "Südhang")]
+                }
+                _ => Vec::new(),
+            };
+            let mut prompt = Prompt::new(kind).among(options);
+            prompt.languages = vec![language];
+            for offered in Message::of_prompt(&prompt).answers {
+                let words = offered.say.replace('…', "xyz");
+                let reply = prompt.parse(&words);
+                assert_eq!(reply.action, offered.action, "`{words}` at {kind}: {}", reply.because);
+                assert_eq!(reply.details.option_ids.first(), offered.option.as_ref(), "`{words}` at {kind}");
+                assert_eq!(offered.action.is_consent(), offered.say == yes, "`{words}` at {kind}");
+            }
+        }
+    }
+    // Where English counts too, it is offered.
+    let mut both = Prompt::new(Kind::Confirm);
+    both.languages = vec![Language::German, Language::English];
+    assert_eq!(Message::of_prompt(&both).answers[0].say, "yes");
+}
+
+#[test]
+fn the_menu_says_what_is_understood_in_another_language() {
+    let temp = TempGates::new();
+    let mut prompt = Prompt::new(Kind::Confirm).asking("Weiter?");
+    prompt.languages = vec![Language::German];
+    let gate = temp.ask("m", prompt);
+    let Step::Said(words) = Menu::of(&gate).unwrap().press(Key::Enter) else { panic!("a row is marked") };
+    assert_eq!(words, "ja");
+    assert_eq!(temp.say("m", &words).verdict(), Verdict::Yes);
 }
 
 #[test]
