@@ -491,3 +491,28 @@ fn a_gate_in_another_language_takes_the_words_it_offers() {
     project.ok(&["gate", "answer", "l", "ja"]);
     assert_eq!(project.run(&["gate", "wait", "l", "--timeout", "10ms"]).code, 0);
 }
+
+#[test]
+fn why_a_gate_was_opened_again_is_shown() {
+    let project = TempProject::new();
+    project.run(&["gate", "ask", "Go?", "--id", "w"]);
+    project.ok(&["gate", "answer", "w", "yes"]);
+    project.ok(&["gate", "reopen", "w", "--why", "the plan has a hole"]);
+    assert!(project.ok(&["gate", "show", "w"]).contains("the plan has a hole"));
+    assert_eq!(project.json(&["gate", "show", "w"])["gate"]["reopened"]["why"], "the plan has a hole");
+}
+
+#[test]
+fn gates_are_listed_in_columns_and_shown_as_json_in_every_form() {
+    let project = TempProject::new();
+    project.run(&["gate", "ask", "Go on?", "--id", "a"]);
+    project.run(&["gate", "ask", "Go on?", "--id", "much-longer"]);
+    let listed = project.ok(&["gate", "list"]);
+    let columns: Vec<_> = listed.lines().map(|line| line.find("waiting")).collect();
+    assert!(columns.len() == 2 && columns[0] == columns[1], "{listed}");
+    for form in ["text", "markdown"] {
+        let shown = project.json(&["gate", "show", "a", "--form", form]);
+        assert!(shown["text"].as_str().unwrap().contains("Go on?"), "{shown}");
+    }
+    project.run(&["gate", "ask", "Go?", "--id", "a/b"]).fails(2, &["cannot be the name of a gate"]);
+}

@@ -16,7 +16,7 @@ pub struct GateId(RunId);
 impl GateId {
     /// Checks `text` and makes it the name of a gate.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
-        RunId::new(text).map(Self)
+        RunId::new(text).map(Self).map_err(|fault| fault.named("the name of a gate"))
     }
 
     /// Makes a short name from an id that was never used: its random end.

@@ -49,5 +49,5 @@ pub use outside::Bounds;
 pub use prompt::{Prompt, Unclear};
 pub use record::{Answer, Attempt, Deadline, Moment, Of, Origin, Outcome};
 pub use shapes::{Offered, Question, elicited};
-pub use state::{Gate, State, Verdict};
+pub use state::{Gate, Reopening, State, Verdict};
 pub use terminal::{Span, Tone};

@@ -40,12 +40,26 @@ pub struct Gate {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub void_answers: Vec<Answer>,
+    /// Who opened it again last, since it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reopened: Option<Reopening>,
     /// Where its newest event is: who writes the next one says so, and is refused if there is a newer one.
     #[serde(skip)]
     pub(super) position: u64,
     /// Where it was asked last.
     #[serde(skip)]
     pub(super) asked_position: u64,
+}
+
+/// That a gate was opened again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Reopening {
+    /// Who opened it.
+    pub by: String,
+    /// Why, in words.
+    pub why: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// Where a gate stands.
@@ -142,6 +156,7 @@ impl Gate {
                 files,
                 unclear: Vec::new(),
                 void_answers,
+                reopened: None,
                 position,
                 asked_position: position,
             });
@@ -158,7 +173,8 @@ impl Gate {
             Moment::Cancelled { by, why, checkpoint, .. } => {
                 gate.state = State::Cancelled { by, why, at, checkpoint };
             }
-            Moment::Reopened { .. } => {
+            Moment::Reopened { by, why } => {
+                gate.reopened = Some(Reopening { by, why, at });
                 gate.void_answers = gate.clone().put_answer_aside();
                 gate.state = State::Waiting;
                 gate.unclear.clear();

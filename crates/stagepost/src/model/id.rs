@@ -138,6 +138,11 @@ impl InvalidId {
         }
         Self { what, text: shown, why }
     }
+
+    /// Says what the text was to be, where a type borrows the rules of another.
+    pub(crate) fn named(self, what: &'static str) -> Self {
+        Self { what, ..self }
+    }
 }
 
 macro_rules! text_id {

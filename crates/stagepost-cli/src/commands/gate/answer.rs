@@ -144,5 +144,5 @@ fn told(app: &App, plan: &GoingBack, dry_run: bool) -> Result<(), Failure> {
     let (waits, void) =
         if dry_run { ("would wait again", "would be void") } else { ("waits again", "is void") };
     app.ui.line(format!("gate {BOLD}{}{BOLD:#} {waits}", plan.gate.id))?;
-    plan.voids.iter().try_for_each(|gate| app.ui.line(format!("{void}: {}", show::row(gate))))
+    show::rows(&plan.voids).iter().try_for_each(|row| app.ui.line(format!("{void}: {row}")))
 }

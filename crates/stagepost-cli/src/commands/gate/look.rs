@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use stagepost::gate::{Gate, Gates, Message};
+use stagepost::gate::{Gate, Gates, Message, Moment};
 use stagepost::model::RunId;
 
 use super::{end, parse_duration, show};
@@ -63,6 +63,13 @@ struct Listed<'a> {
     gates: &'a [Gate],
 }
 
+/// What `--json` prints of a question that is laid out as text.
+#[derive(Serialize)]
+struct Shown<'a> {
+    gate: &'a str,
+    text: String,
+}
+
 pub(crate) fn list(app: &App, args: &ListArgs) -> Result<(), Failure> {
     let project = app.open()?;
     let gates = Gates::of(&project);
@@ -76,7 +83,7 @@ pub(crate) fn list(app: &App, args: &ListArgs) -> Result<(), Failure> {
             if found.is_empty() {
                 app.ui.say("no gate waits");
             }
-            found.iter().try_for_each(|gate| app.ui.line(show::row(gate)))
+            show::rows(&found).iter().try_for_each(|row| app.ui.line(row))
         }
     }
 }
@@ -86,6 +93,12 @@ pub(crate) fn show(app: &App, args: &ShowArgs) -> Result<(), Failure> {
     let gates = Gates::of(&project);
     let gate = gates.settled(&gates.resolve(&args.gate)?.id)?;
     match (args.form, app.ui.form) {
+        (Some(Shape::Markdown), Form::Json) => {
+            app.ui.json(&Output::new(Shown { gate: gate.id.as_str(), text: Message::of(&gate).markdown() }))
+        }
+        (Some(Shape::Text), Form::Json) => app
+            .ui
+            .json(&Output::new(Shown { gate: gate.id.as_str(), text: show::plain(&Message::of(&gate)) })),
         (Some(Shape::Markdown), _) => app.ui.text(&Message::of(&gate).markdown()),
         (Some(Shape::Ask), _) => app.ui.json(&Message::ask_user(&gate)),
         (Some(Shape::Elicitation), _) => app.ui.json(&Message::elicitation(&gate)),
@@ -103,8 +116,13 @@ fn whole(app: &App, gates: &Gates<'_>, gate: &Gate) -> Result<(), Failure> {
     app.ui.line(format!("\n{}", show::outcome(gate)))?;
     for (at, moment) in gates.history(&gate.id)? {
         let words = match &moment {
-            stagepost::gate::Moment::Answered(answer) => format!("{}: “{}”", answer.by, answer.words),
-            stagepost::gate::Moment::Unclear(attempt) => format!("{}: “{}”", attempt.by, attempt.words),
+            Moment::Answered(answer) => format!("{}: “{}”", answer.by, answer.words),
+            Moment::Unclear(attempt) => format!("{}: “{}”", attempt.by, attempt.words),
+            Moment::Reopened { by, why } | Moment::Cancelled { by, why, .. } if !why.is_empty() => {
+                format!("{by}: {why}")
+            }
+            Moment::Reopened { by, .. } | Moment::Cancelled { by, .. } => by.clone(),
+            Moment::Voided { by, back_to } => format!("{by}: back to {back_to}"),
             _ => String::new(),
         };
         app.ui.line(format!("{DIM}{at}  {:<10}{DIM:#} {}", moment.name(), ui::headline(&words, 60)))?;

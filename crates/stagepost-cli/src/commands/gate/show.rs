@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 use serde::Serialize;
-use stagepost::gate::{Gate, Message, State, Tone};
+use stagepost::gate::{Gate, Message, Span, State, Tone};
 use stagepost::model::Timestamp;
 use stagepost::project::{Clock, SystemClock};
 
@@ -66,14 +66,19 @@ pub(super) fn outcome(gate: &Gate) -> String {
     }
 }
 
-/// One line of a list.
-pub(super) fn row(gate: &Gate) -> String {
+/// Lines of a list, in columns.
+pub(super) fn rows(gates: &[Gate]) -> Vec<String> {
+    let wide = gates.iter().map(|gate| gate.id.as_str().chars().count()).max().unwrap_or(0);
+    gates.iter().map(|gate| row(gate, wide)).collect()
+}
+
+fn row(gate: &Gate, wide: usize) -> String {
     let state = match &gate.state {
         State::Answered { answer } => answer.reply.action.to_string(),
         other => other.name().to_owned(),
     };
     format!(
-        "{BOLD}{}{BOLD:#}  {state:<12}  {:<16}  {DIM}{:<14}{DIM:#}  {}",
+        "{BOLD}{:<wide$}{BOLD:#}  {state:<12}  {:<16}  {DIM}{:<14}{DIM:#}  {}",
         gate.id,
         gate.prompt.kind.name(),
         ago(gate.asked_at),
@@ -101,6 +106,12 @@ pub(super) fn message(out: &mut impl Write, message: &Message) -> io::Result<()>
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// The message as plain text.
+pub(super) fn plain(message: &Message) -> String {
+    let line = |spans: Vec<Span>| spans.into_iter().map(|span| span.text).collect::<String>() + "\n";
+    message.lines(width()).into_iter().map(line).collect()
 }
 
 pub(super) fn style(tone: Tone) -> Style {
