@@ -316,9 +316,13 @@ fn a_folder_that_becomes_a_repository_keeps_its_snapshots() {
 #[test]
 fn the_size_of_a_store_counts_the_snapshots_that_are_in_it() {
     let temp = TempProject::plain();
-    let noise: String = (0..300_000_u32)
-        .map(|n| char::from(b' ' + (n.wrapping_mul(2_654_435_761) >> 25) as u8 % 90))
-        .collect();
+    // Each round of a linear generator: nothing that could be packed.
+    let mut last = 1_u64;
+    let mut next = || {
+        last = last.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b' ' + (last >> 57) as u8 % 95)
+    };
+    let noise: String = (0..300_000).map(|_| next()).collect();
     let project = temp.write("a", &noise).open();
     save_files(&project, "large");
     let before = project.status().unwrap().bytes;
