@@ -297,3 +297,22 @@ fn a_checkpoint_that_is_cut_off_is_taken_back_whole_and_git_is_free_again() {
         assert_eq!(project.ok(&["log", "--all", "-q"]).lines().count(), 1, "{hook}");
     }
 }
+
+#[test]
+fn a_decision_in_the_run_of_a_session_or_task_is_none_of_its_checkpoints() {
+    let project = repository();
+    let session = project.ok(&["session", "start"]).trim_end().to_owned();
+    let create =
+        ["session", "create", "--session-id", &session, "--description", "d", "--phase", "implement"];
+    let made = bare(&project, &create);
+    project.ok(&["task", "save", "--task", "5", "--stage", "start", "-m", "begin"]);
+    for (run, gate) in [(session.as_str(), "g"), ("task-5", "h")] {
+        assert_eq!(project.run(&["gate", "ask", "Go on?", "--run", run, "--id", gate, "--files"]).code, 6);
+        project.ok(&["gate", "answer", gate, "yes"]);
+    }
+    assert_eq!(bare(&project, &["session", "list", "--session-id", &session]), json!([made]));
+    let summary = bare(&project, &["session", "summary", "--session-id", &session]);
+    assert_eq!(summary["latest_checkpoint"], made["commit_sha"]);
+    let latest = project.json(&["task", "latest", "--task", "5"]);
+    assert_eq!(latest["checkpoint"]["description"], "begin");
+}

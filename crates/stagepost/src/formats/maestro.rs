@@ -93,17 +93,14 @@ pub struct Entry {
 pub const OPERATION: &str = "operation";
 
 impl Entry {
-    /// Describes a checkpoint that `rollbacks` successful rollbacks went to.
-    pub fn of(checkpoint: &Checkpoint, rollbacks: u64) -> Self {
-        let (phase, reason) = match checkpoint.content.kind {
-            Kind::Phase { phase, reason } => (phase, reason),
-            _ => (Phase::Implement, Reason::Manual),
-        };
+    /// Describes a checkpoint that `rollbacks` successful rollbacks went to; `None` if it is of no phase.
+    pub fn of(checkpoint: &Checkpoint, rollbacks: u64) -> Option<Self> {
+        let Kind::Phase { phase, reason } = checkpoint.content.kind else { return None };
         let mark = Mark::of(checkpoint);
         let imported = Imported::of(checkpoint);
         let (original, extra) = imported.map(|from| (from.id, from.extra)).unzip();
         let labels = checkpoint.content.labels.iter().map(ToString::to_string);
-        Self {
+        Some(Self {
             checkpoint_id: original.unwrap_or_else(|| checkpoint.id.to_string()),
             commit_sha: mark.commit.map_or_else(String::new, |commit| commit.to_string()),
             timestamp: zoned(checkpoint.created_at),
@@ -117,7 +114,7 @@ impl Entry {
             rollback_count: rollbacks,
             operation_context: checkpoint.content.metadata.get(OPERATION).cloned(),
             extra: extra.unwrap_or_default(),
-        }
+        })
     }
 
     /// Reads an entry whatever is missing or wrong in it; only what is no object is none.

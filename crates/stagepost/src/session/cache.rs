@@ -34,6 +34,8 @@ pub(super) struct Sum {
     /// a rollback.
     pub(super) recoveries: u64,
     after_rollback: bool,
+    /// What else is in the run, such as decisions at gates.
+    others: u64,
 }
 
 /// The entries of a session, oldest first, as they stand in the log.
@@ -113,8 +115,11 @@ impl Sum {
 
 impl Entries {
     fn add(&mut self, checkpoint: &Checkpoint, rollbacks: u64) {
-        let entry = Entry::of(checkpoint, rollbacks);
         let sum = &mut self.sum;
+        let Some(entry) = Entry::of(checkpoint, rollbacks) else {
+            sum.others += 1;
+            return;
+        };
         *sum.by_type.entry(entry.checkpoint_type.clone()).or_default() += 1;
         sum.used += usize::from(entry.rollback_used);
         sum.latest = Some(entry.commit_sha.clone());
@@ -136,8 +141,9 @@ impl Entries {
             && new.is_some_and(|new| (1..=FEW).contains(&new))
     }
 
+    /// How many there ever were. Of something that was pruned nobody can tell any more what it was: it counts.
     pub(super) fn created(&self) -> u64 {
-        self.basis.seq
+        self.basis.seq.saturating_sub(self.sum.others)
     }
 
     pub(super) fn summary(&self) -> Summary {

@@ -59,8 +59,9 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    pub(super) fn new(record: model::Checkpoint, rollbacks: u64) -> Self {
-        Self { record, rollbacks }
+    /// A run may hold other things too, such as decisions at gates: only what is of a phase is of the session.
+    pub(super) fn new(record: model::Checkpoint, rollbacks: u64) -> Option<Self> {
+        matches!(record.content.kind, Kind::Phase { .. }).then_some(Self { record, rollbacks })
     }
 
     /// Returns the id.
@@ -94,7 +95,7 @@ impl Checkpoint {
 
     /// Returns it in the shape of the session's files.
     pub fn entry(&self) -> Entry {
-        Entry::of(&self.record, self.rollbacks)
+        Entry::of(&self.record, self.rollbacks).expect("it was made from a checkpoint of a phase")
     }
 }
 
@@ -115,7 +116,7 @@ impl Session<'_> {
             }
         };
         self.publish(outdated)?;
-        Ok(Checkpoint::new(saved, 0))
+        Ok(Checkpoint::new(saved, 0).expect("it was saved as one of a phase"))
     }
 
     fn save(&self, new: NewCheckpoint) -> Result<model::Checkpoint, Error> {

@@ -196,7 +196,12 @@ impl<'p> Session<'p> {
             false => counts.get(&one.id.to_string()).copied().unwrap_or(0),
         };
         let listed = self.project.log(&query)?.into_iter();
-        Ok(listed.map(|one| (count(&one), one)).map(|(count, one)| Checkpoint::new(one, count)).collect())
+        Ok(listed
+            .filter_map(|one| {
+                let count = count(&one);
+                Checkpoint::new(one, count)
+            })
+            .collect())
     }
 
     /// Finds a checkpoint of this session by its id, the start of it, or the id it had before it was imported.
@@ -212,7 +217,7 @@ impl<'p> Session<'p> {
             None => self.imported_as(name)?.ok_or_else(missing)?,
         };
         let count = view::count(&self.history()?).get(&found.id.to_string()).copied().unwrap_or(0);
-        Ok(Checkpoint::new(found, count))
+        Checkpoint::new(found, count).ok_or_else(missing)
     }
 
     /// Finds a checkpoint by the id it had where it was imported from.

@@ -143,8 +143,7 @@ impl Task<'_> {
 
     /// Finds the newest checkpoint.
     pub fn latest(&self) -> Result<Option<Checkpoint>, Error> {
-        let query = Query { run: Some(self.run.clone()), limit: Some(1), ..Query::default() };
-        Ok(self.project.store().list(&query)?.into_iter().find_map(Checkpoint::new))
+        Ok(self.history()?.into_iter().next())
     }
 
     /// Goes back to a stage. What is there now is in a safety checkpoint first, so that it can be undone.

@@ -8,4 +8,5 @@ mod sessions_stories;
 mod support;
 mod tasks_defects;
 mod tasks_stories;
+mod together;
 mod views;

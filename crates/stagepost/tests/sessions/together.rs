@@ -1,0 +1,51 @@
+//! Sessions and tasks beside what others do: other things in their run, several processes, collections.
+
+use stagepost::model::{RunId, RunKind, Stage};
+use stagepost::project::{Project, Save};
+use stagepost::session::{Error, Tag};
+use stagepost::task::{NewCheckpoint, Task};
+
+use crate::support::*;
+
+/// Saves something by hand into a run, as a decision at a gate does too.
+fn save_into(project: &Project, run: &RunId, kind: RunKind) -> String {
+    let save = Save { run: Some((run.clone(), kind)), description: "a decision".into(), ..Save::default() };
+    project.save(save).unwrap().id.to_string()
+}
+
+#[test]
+fn what_else_is_in_the_run_of_a_session_is_no_checkpoint_of_it() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    let first = create(&session, "first");
+    let decision = save_into(&project, session.id(), RunKind::Session);
+    let second = create(&session, "second");
+    save_into(&project, session.id(), RunKind::Session);
+
+    let listed: Vec<_> = session.list().unwrap().iter().map(|one| one.id()).collect();
+    assert_eq!(listed, [second.id(), first.id()]);
+    let summary = session.summary().unwrap();
+    assert_eq!(summary.total_checkpoints, 2);
+    assert_eq!(summary.latest_checkpoint.as_deref(), Some(second.entry().commit_sha.as_str()));
+    assert_eq!(session.metadata().unwrap()["statistics"]["checkpoints_created"], 2);
+    let third = create(&session, "third");
+    let shown = view(&home, &session, "checkpoints.json");
+    assert_eq!(shown["checkpoints"].as_array().unwrap().len(), 3);
+    assert_eq!(shown["summary"]["latest_checkpoint"], third.entry().commit_sha.as_str());
+
+    let refused = session.delete(&decision, Tag::Delete);
+    assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    assert!(session.get(&decision).is_err());
+    assert!(project.resolve(&decision).is_ok());
+}
+
+#[test]
+fn the_newest_checkpoint_of_a_task_is_the_newest_of_a_stage() {
+    let home = repository();
+    let project = home.open();
+    let task = Task::new(&project, 5).unwrap();
+    let made = task.save(NewCheckpoint::new(Stage::Start, "begin")).unwrap();
+    save_into(&project, &RunId::new("task-5").unwrap(), RunKind::Task);
+    assert_eq!(task.latest().unwrap().unwrap().record().id, made.record().id);
+}
