@@ -231,6 +231,7 @@ impl From<session::Error> for Failure {
             E::Project(error) => return error.into(),
             E::NoSession { .. } => (Code::NotFound, Some("`stagepost session start` starts one")),
             E::NotFound { .. } => (Code::NotFound, Some("`stagepost session list` lists what there is")),
+            E::OtherRun { .. } => (Code::Refused, Some("take another id")),
             E::Lost { .. } => (Code::NotFound, None),
             E::Invalid { .. } => (Code::Refused, Some("`stagepost session validate` shows everything")),
             E::Dirty { .. } => (

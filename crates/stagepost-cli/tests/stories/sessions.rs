@@ -316,3 +316,23 @@ fn a_decision_in_the_run_of_a_session_or_task_is_none_of_its_checkpoints() {
     let latest = project.json(&["task", "latest", "--task", "5"]);
     assert_eq!(latest["checkpoint"]["description"], "begin");
 }
+
+#[test]
+fn many_processes_that_begin_one_session_at_once_all_get_their_checkpoint() {
+    let project = repository();
+    let create =
+        ["session", "create", "--session-id", "P", "--description", "d", "--phase", "plan", "--no-commit"];
+    let start =
+        || project.tool(PROGRAM, create).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let children: Vec<_> = (0..6).map(|_| start()).collect();
+    for child in children {
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    let listed = bare(&project, &["session", "list", "--session-id", "P"]);
+    assert_eq!(listed.as_array().unwrap().len(), 6);
+    project.save("by hand", &[]);
+    let taken =
+        project.run(&["session", "create", "--session-id", "adhoc", "--description", "d", "--phase", "plan"]);
+    taken.fails(4, &["`adhoc` is not a session", "take another id"]);
+}

@@ -20,6 +20,8 @@ use crate::store::{Batch, Expect, Found, Hold, NewEntry};
 pub struct Save {
     /// The run it belongs to and what that is; without one, the run of everything saved by hand.
     pub run: Option<(RunId, RunKind)>,
+    /// The record of the run, if this may be what begins it; without one, it says when and what it is.
+    pub begins: Option<Run>,
     /// The run is known to be there, so that its record need not be looked at.
     pub begun: bool,
     /// What point of the run it marks; without one, `manual`.
@@ -143,7 +145,8 @@ impl Project {
             artifacts,
         };
         if !save.begun {
-            batch.entries.push(NewEntry::Run(Run::new(run.clone(), run_kind, now)));
+            let record = save.begins.unwrap_or_else(|| Run::new(run.clone(), run_kind, now));
+            batch.entries.push(NewEntry::Run(record));
         }
         batch.entries.push(NewEntry::Checkpoint(Draft {
             id,

@@ -136,6 +136,7 @@ impl Session<'_> {
         };
         let save = Save {
             run: Some((self.run.id.clone(), RunKind::Session)),
+            begins: Some(self.run.clone()),
             kind: Some(Kind::Phase { phase: new.phase, reason: new.reason }),
             description: new.description,
             labels: new.labels,

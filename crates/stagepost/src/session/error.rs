@@ -1,7 +1,7 @@
 //! What can go wrong with a session.
 
 use super::validate::Finding;
-use crate::model::{InvalidId, RunId};
+use crate::model::{InvalidId, RunId, RunKind};
 use crate::{project, store};
 
 /// What went wrong.
@@ -13,6 +13,14 @@ pub enum Error {
     NoSession {
         /// The session.
         session: RunId,
+    },
+    /// The name belongs to something else.
+    #[error("`{run}` is not a session: its kind is {kind}")]
+    OtherRun {
+        /// The name.
+        run: RunId,
+        /// What it is.
+        kind: RunKind,
     },
     /// The session has no such checkpoint.
     #[error("session `{session}` has no checkpoint `{}`", checkpoint.escape_debug())]

@@ -23,7 +23,9 @@ impl Session<'_> {
         let body = serde_json::to_value(happened).expect("what happened has string keys only");
         let at = self.project.context().clock.now();
         let event = Event { topic: Topic::Run, key: self.run.id.to_string(), at, body };
-        self.project.store().write(Batch { entries: vec![NewEntry::Event(event)], ..Batch::default() })?;
+        // It may be the first thing that happens in it.
+        let entries = vec![NewEntry::Run(self.run.clone()), NewEntry::Event(event)];
+        self.project.store().write(Batch { entries, ..Batch::default() })?;
         Ok(())
     }
 

@@ -148,19 +148,18 @@ impl<'p> Session<'p> {
         }
     }
 
-    /// Opens a session, or starts it under the id that someone else gave it.
+    /// Opens a session, or one that begins with its first checkpoint under the id that someone else gave it. If
+    /// several do so at once, it is begun by one of them and found by the others.
     pub fn open_or_start(project: &'p Project, id: &RunId) -> Result<Self, Error> {
-        match Self::open(project, id) {
-            Err(Error::NoSession { .. }) => Self::begin(project, id.clone(), ""),
-            other => other,
+        match project.store().run(id)? {
+            Some(run) if run.kind == RunKind::Session => Ok(Self { project, run }),
+            Some(run) => Err(Error::OtherRun { run: id.clone(), kind: run.kind }),
+            None => Ok(Self { project, run: new_run(project, id.clone(), "")? }),
         }
     }
 
     fn begin(project: &'p Project, id: RunId, request: &str) -> Result<Self, Error> {
-        let mut run = Run::new(id, RunKind::Session, project.context().clock.now());
-        run.description = request.to_owned();
-        run.metadata.insert("git_context".to_owned(), git_context(project)?);
-        let session = Self { project, run };
+        let session = Self { project, run: new_run(project, id, request)? };
         let outdated = session.claim_views()?;
         let entries = vec![NewEntry::Run(session.run.clone())];
         let expect = vec![Expect::NewRun(session.run.id.clone())];
@@ -245,6 +244,14 @@ impl<'p> Session<'p> {
         }
         Ok(self.project.begin_view(self.run.id.as_str())?)
     }
+}
+
+/// The record of a session that begins now.
+fn new_run(project: &Project, id: RunId, request: &str) -> Result<Run, Error> {
+    let mut run = Run::new(id, RunKind::Session, project.context().clock.now());
+    run.description = request.to_owned();
+    run.metadata.insert("git_context".to_owned(), git_context(project)?);
+    Ok(run)
 }
 
 /// Where the repository stood when a session began.

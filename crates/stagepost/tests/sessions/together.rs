@@ -1,8 +1,8 @@
 //! Sessions and tasks beside what others do: other things in their run, several processes, collections.
 
-use stagepost::model::{RunId, RunKind, Stage};
+use stagepost::model::{Phase, RunId, RunKind, Stage};
 use stagepost::project::{Project, Save};
-use stagepost::session::{Error, Tag};
+use stagepost::session::{Error, NewCheckpoint as NewPhase, Session, Tag};
 use stagepost::task::{NewCheckpoint, Task};
 
 use crate::support::*;
@@ -48,4 +48,48 @@ fn the_newest_checkpoint_of_a_task_is_the_newest_of_a_stage() {
     let made = task.save(NewCheckpoint::new(Stage::Start, "begin")).unwrap();
     save_into(&project, &RunId::new("task-5").unwrap(), RunKind::Task);
     assert_eq!(task.latest().unwrap().unwrap().record().id, made.record().id);
+}
+
+#[test]
+fn several_that_begin_one_session_at_once_all_get_their_checkpoint() {
+    let home = repository();
+    home.open();
+    let id = RunId::new("at-once").unwrap();
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let (home, id) = (&home, &id);
+            scope.spawn(move || {
+                let project = home.open();
+                let session = Session::open_or_start(&project, id).unwrap();
+                create_off(&session, &format!("number {number}"));
+            });
+        }
+    });
+    let project = home.open();
+    let session = Session::open(&project, &id).unwrap();
+    assert_eq!(session.list().unwrap().len(), 4);
+    assert_eq!(view(&home, &session, "checkpoints.json")["summary"]["total_checkpoints"], 4);
+}
+
+#[test]
+fn a_name_that_belongs_to_something_else_is_told_as_that() {
+    let home = repository();
+    let project = home.open();
+    project.save(Save::default()).unwrap();
+    let refused = Session::open_or_start(&project, &project.adhoc_run()).unwrap_err();
+    assert_eq!(refused.to_string(), "`adhoc` is not a session: its kind is adhoc");
+}
+
+#[test]
+fn a_session_whose_first_checkpoint_failed_is_not_there() {
+    let home = repository();
+    home.write("a.txt", "two\n");
+    hook(&home, "pre-commit", "exit 1");
+    let project = home.open();
+    let id = RunId::new("never").unwrap();
+    let session = Session::open_or_start(&project, &id).unwrap();
+    session.create(NewPhase::new(Phase::Plan, "refused")).unwrap_err();
+    assert!(Session::all(&project).unwrap().is_empty());
+    assert!(!home.root().join(".flow").exists());
+    assert!(project.stale_views().is_empty());
 }
