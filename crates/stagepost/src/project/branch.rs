@@ -93,6 +93,9 @@ pub fn operation_name(operation: Operation) -> &'static str {
 /// A commit and its branch are on disk when git ends.
 const DURABLE: [&str; 2] = ["-c", "core.fsync=committed"];
 
+/// The words are someone's: a line that begins with `#` is no comment.
+const VERBATIM: &str = "--cleanup=verbatim";
+
 /// What git runs for a repository when it only looks or takes back: nothing.
 const ALONE: [&str; 8] = [
     "-c",
@@ -189,8 +192,8 @@ impl UserGit<'_> {
 
     fn commit_staged(&self, message: &str) -> Result<(), BranchError> {
         let doing = "commit";
-        let args = [DURABLE[0], DURABLE[1], "commit", "--quiet", "--file=-"];
-        let answer = self.run(doing, self.command(&args), message.as_bytes())?;
+        let args = [DURABLE[0], DURABLE[1], "commit", "--quiet", VERBATIM, "--file=-"];
+        let answer = self.run(doing, self.command(&args), &whole_lines(message))?;
         if answer.status.success() { Ok(()) } else { Err(self.explain(doing, &answer)) }
     }
 
@@ -203,10 +206,10 @@ impl UserGit<'_> {
         replace: bool,
     ) -> Result<(), BranchError> {
         let doing = "tag the checkpoint";
-        let mut args = vec![DURABLE[0], DURABLE[1], "tag", "--annotate", "--file=-"];
+        let mut args = vec![DURABLE[0], DURABLE[1], "tag", "--annotate", VERBATIM, "--file=-"];
         args.extend(replace.then_some("--force"));
         args.extend([name, commit.as_str()]);
-        let answer = self.run(doing, self.command(&args), message.as_bytes())?;
+        let answer = self.run(doing, self.command(&args), &whole_lines(message))?;
         if !answer.status.success() {
             return Err(self.explain(doing, &answer));
         }
@@ -339,6 +342,11 @@ impl Tag {
             message,
         })
     }
+}
+
+/// A message as git ends it.
+fn whole_lines(message: &str) -> Vec<u8> {
+    format!("{}\n", message.trim_end()).into_bytes()
 }
 
 fn succeeded(doing: &'static str, answer: &Output) -> Result<(), BranchError> {

@@ -232,3 +232,17 @@ fn who_is_refused_while_tags_are_deleted_does_not_bring_them_back() {
     assert!(tags(&home).is_empty(), "{:?}", tags(&home));
     drop(lock);
 }
+
+#[test]
+fn lines_that_look_like_comments_stay_in_messages() {
+    let home = repository();
+    let project = home.open();
+    home.write("a.txt", "two\n");
+    let words = "# Fix issue\n\n# and another";
+    Task::new(&project, 1).unwrap().save(NewCheckpoint::new(Stage::Start, words)).unwrap();
+    assert_eq!(home.run_git(&["tag", "-l", "--format=%(contents)"]).trim_end(), words);
+    assert_eq!(home.run_git(&["log", "-1", "--format=%B"]).trim_end(), format!("Checkpoint: {words}"));
+    home.write("a.txt", "three\n");
+    create(&start(&project), "first\n# second");
+    assert_eq!(home.run_git(&["log", "-1", "--format=%B"]).trim_end(), "checkpoint: first\n# second");
+}
