@@ -7,7 +7,7 @@ mod plans;
 mod runs;
 mod tasks;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,11 +24,11 @@ use crate::formats::runs::MOST_BYTES;
 use crate::lock::Lock;
 use crate::model::{
     Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, ObjectId, Parent, Run,
-    Timestamp, Topic,
+    RunKind, Timestamp, Topic,
 };
 use crate::snapshot::Adopt;
 use crate::store::blob::Cut;
-use crate::store::{Batch, EventQuery, Expect, NewEntry};
+use crate::store::{Batch, EventQuery, Expect, Found, NewEntry};
 
 /// What an import would take in. Carrying it out does exactly this.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -103,6 +103,12 @@ struct Candidate {
     beside: Vec<(&'static str, Vec<u8>)>,
 }
 
+/// When something was taken in, and as which checkpoint.
+struct Taken {
+    position: u64,
+    id: Option<CheckpointId>,
+}
+
 impl ImportItem {
     fn new(format: Format, description: String, found: Candidate) -> Self {
         let Imported { id, integrity, commit, findings, .. } = found.imported.clone();
@@ -161,23 +167,37 @@ impl Project {
         for item in &mut plan.items {
             item.known = self.is_known(item, &imported)?;
         }
-        plan.events.retain(|event| !imported.contains(&event.key));
+        plan.events.retain(|event| !imported.contains_key(&event.key));
         Ok(())
     }
 
-    /// The keys of everything that was ever taken in.
-    fn imported(&self) -> Result<HashSet<String>, Error> {
-        let events = self.store.events(&EventQuery::all(Topic::Import))?;
-        Ok(events.into_iter().map(|(_, event)| event.key).collect())
+    /// Everything that was ever taken in, by its key.
+    fn imported(&self) -> Result<HashMap<String, Taken>, Error> {
+        let events = self.store.events(&EventQuery::all(Topic::Import))?.into_iter();
+        let taken = |(position, event): (u64, Event)| {
+            let id = event.body["checkpoint"].as_str().and_then(|id| id.parse().ok());
+            (event.key, Taken { position, id })
+        };
+        Ok(events.map(taken).collect())
     }
 
-    fn is_known(&self, item: &ImportItem, imported: &HashSet<String>) -> Result<bool, Error> {
+    fn is_known(&self, item: &ImportItem, imported: &HashMap<String, Taken>) -> Result<bool, Error> {
         let own = item.id.parse::<CheckpointId>().ok();
         let own = own.map(|id| self.store.checkpoint(&id)).transpose()?.flatten().is_some();
-        Ok(own
-            || imported.contains(&item.found.key)
-            || self.is_own_stage(&item.found)?
-            || self.is_own_plan(&item.found)?)
+        if own || self.is_own_stage(&item.found)? || self.is_own_plan(&item.found)? {
+            return Ok(true);
+        }
+        match imported.get(&item.found.key) {
+            Some(taken) => self.is_still_there(&item.found, taken),
+            None => Ok(false),
+        }
+    }
+
+    /// What was deleted does not come back by itself. Only iterations of plans are archived and pruned, so that they
+    /// can be taken in again.
+    fn is_still_there(&self, found: &Candidate, taken: &Taken) -> Result<bool, Error> {
+        let Some(id) = taken.id.filter(|_| found.run.kind == RunKind::Plan) else { return Ok(true) };
+        Ok(matches!(self.store.checkpoint(&id)?, Some(Found::Live(_))))
     }
 
     /// Takes in what a plan lists and is not in the store yet; returns how many checkpoints are new.
@@ -194,13 +214,15 @@ impl Project {
         let _held = self.store.hold()?;
         let (mut batch, mut adopted) = (Batch::default(), Vec::new());
         for item in &new {
+            let before = imported.get(&item.found.key).map_or(0, |taken| taken.position);
+            batch.expect.push(Expect::LatestEvent(Topic::Import, item.found.key.clone(), before));
             let taken = self.take(item, &mut batch, &mut adopted);
             if let Err(error) = taken {
                 let _ = self.snapshots().map(|snapshots| snapshots.release(&adopted));
                 return Err(error);
             }
         }
-        let events = plan.events.iter().filter(|event| !imported.contains(&event.key));
+        let events = plan.events.iter().filter(|event| !imported.contains_key(&event.key));
         batch.entries.extend(events.cloned().map(NewEntry::Event));
         if batch.entries.is_empty() {
             return Ok(0);
@@ -252,7 +274,6 @@ impl Project {
         let run = found.run.id.clone();
         let body = json!({"checkpoint": id, "who": self.context.who});
         let at = self.context.clock.now();
-        batch.expect.push(Expect::LatestEvent(Topic::Import, found.key.clone(), 0));
         batch.entries.extend([
             NewEntry::Run(found.run.clone()),
             NewEntry::Checkpoint(Draft { id, run, parent: Parent::Head, created_at: found.at, content }),

@@ -127,6 +127,19 @@ fn old_iterations_go_and_finals_and_the_best_stay() {
     let elsewhere = other.open();
     let plan = elsewhere.plan_import(&archive, Some(stagepost::formats::Format::Plans)).unwrap();
     assert_eq!(elsewhere.apply_import(&plan).unwrap(), 6);
+    // And here again, where it went from; once, until it is pruned again.
+    for _ in 0..2 {
+        let plan = project.plan_import(&archive, None).unwrap();
+        assert_eq!(project.apply_import(&plan).unwrap(), 6, "{:?}", plan.items);
+        let again = project.plan_import(&archive, None).unwrap();
+        assert!(again.items.iter().all(|item| item.known), "{:?}", again.items);
+        let back = self::history(&project, &run);
+        assert_eq!(back.iterations.keys().copied().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(back.iteration(3).unwrap().judgement.as_ref().unwrap().scored.score, Some(5.0));
+        assert_eq!(back.best().unwrap().number, 2);
+        apply_prune(&project, &plan_prune(&project, None, &policy).unwrap(), None).unwrap();
+        project.apply_gc(&project.plan_gc(&Default::default()).unwrap()).unwrap();
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::formats::Format;
 use crate::formats::plans::{self, Meta, Name};
 use crate::model::{Hash, Imported, Kind, Mark, Run, RunId, RunKind, Timestamp};
 use crate::project::{Error, Project};
+use crate::store::Query;
 
 /// How deep below a folder the files may be.
 const DEEPEST: usize = 6;
@@ -96,13 +97,22 @@ impl Project {
         Ok(ImportItem::new(Format::Plans, description, found))
     }
 
-    /// Says whether a checkpoint is of a run that was made here: then its file is a view of ours, or a copy of one.
+    /// Says whether a checkpoint is of a run that was made here: then its file is a view of ours, or a copy of one. An
+    /// iteration that was pruned is not there any more.
     pub(super) fn is_own_plan(&self, found: &Candidate) -> Result<bool, Error> {
         if found.run.kind != RunKind::Plan {
             return Ok(false);
         }
         let known = self.store.run(&found.run.id)?;
-        Ok(known.is_some_and(|run| !run.metadata.contains_key(IMPORTED)))
+        if known.is_none_or(|run| run.metadata.contains_key(IMPORTED)) {
+            return Ok(false);
+        }
+        // What belongs to the whole run is never pruned alone.
+        if matches!(found.kind, Kind::Iteration { iteration: 0, .. }) {
+            return Ok(true);
+        }
+        let query = Query { run: Some(found.run.id.clone()), ..Query::default() };
+        Ok(self.log(&query)?.iter().any(|one| one.content.kind == found.kind))
     }
 }
 
