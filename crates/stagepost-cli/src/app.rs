@@ -73,8 +73,9 @@ impl App {
         Ok(project)
     }
 
-    /// Brings files up to date that a crash left behind. They are only views: failing to is no reason to stop.
-    fn catch_up(&self, project: &Project) {
+    /// Brings files up to date that a crash or a collection left behind. They are only views: failing to is no reason to
+    /// stop.
+    pub(crate) fn catch_up(&self, project: &Project) {
         let sessions = session::catch_up(project).map(drop).map_err(Failure::from);
         let tasks = task::catch_up(project).map(drop).map_err(Failure::from);
         let plans = plan::catch_up(project).map(drop).map_err(Failure::from);

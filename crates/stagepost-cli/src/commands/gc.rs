@@ -39,6 +39,7 @@ pub(crate) fn run(app: &App, args: &GcArgs) -> Result<(), Failure> {
         show(app, &plan)?;
     }
     let swept = if args.dry_run { None } else { Some(project.apply_gc(&plan)?) };
+    app.catch_up(&project);
     let bytes = swept.as_ref().map(|swept| swept.collected.bytes);
     match (app.ui.form, bytes) {
         (Form::Json, bytes) => {

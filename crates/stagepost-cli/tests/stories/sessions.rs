@@ -336,3 +336,17 @@ fn many_processes_that_begin_one_session_at_once_all_get_their_checkpoint() {
         project.run(&["session", "create", "--session-id", "adhoc", "--description", "d", "--phase", "plan"]);
     taken.fails(4, &["`adhoc` is not a session", "take another id"]);
 }
+
+#[test]
+fn a_collection_brings_the_files_of_a_session_up_to_date() {
+    let project = repository();
+    for number in 0..3 {
+        project.write("a.txt", format!("{number}"));
+        project.ok(&["session", "create", "--session-id", "S", "--description", "d", "--phase", "plan"]);
+    }
+    project.ok(&["gc", "--keep", "1"]);
+    let shown = std::fs::read(project.folder.join(".flow/maestro/sessions/S/checkpoints.json")).unwrap();
+    let shown: Value = serde_json::from_slice(&shown).unwrap();
+    assert_eq!(shown["summary"]["total_checkpoints"], 1);
+    assert_eq!(git(&project, &["tag"]).lines().count(), 3);
+}

@@ -13,6 +13,9 @@ pub const LIST: &str = ".checkpoint-metadata.json";
 /// The lines of progress.
 pub const PROGRESS: &str = "agent-progress.txt";
 
+/// The mark of these files while they are out of date. No run can have this name: it holds a colon.
+pub const VIEWS: &str = "tasks:";
+
 /// The metadata member that holds what the caller gave.
 pub const GIVEN: &str = "given";
 

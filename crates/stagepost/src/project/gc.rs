@@ -64,9 +64,12 @@ impl Project {
         Ok(GcPlan { plan: policy.plan(&facts, self.context.clock.now()) })
     }
 
-    /// Carries a plan out.
+    /// Carries a plan out. Views of sessions and tasks that show what goes are left marked as out of date; tags are the
+    /// user's and stay.
     pub fn apply_gc(&self, plan: &GcPlan) -> Result<Swept, Error> {
         let ids: Vec<_> = plan.plan.prune.iter().map(|pruned| pruned.id).collect();
+        let runs = plan.plan.prune.iter().map(|pruned| &pruned.run).collect();
+        let _outdated = self.begin_views_of(&runs)?;
         if !ids.is_empty() {
             let body = json!({"checkpoints": ids, "who": self.context.who});
             let event =

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 
 use super::marked::TAGS_OF;
 use super::{Error, Outdated, Project};
-use crate::formats::{maestro, runs};
+use crate::formats::{maestro, runs, tasks};
 use crate::lock::Lock;
-use crate::model::RepoPath;
+use crate::model::{RepoPath, RunId, RunKind};
 use crate::private;
 
 /// A file in another system's format.
@@ -46,6 +46,23 @@ impl Project {
         let keys: BTreeSet<_> =
             names.map(|name| name.strip_prefix(TAGS_OF).map_or(name.clone(), str::to_owned)).collect();
         keys.into_iter().collect()
+    }
+
+    /// Says that the views of sessions and tasks among `runs` are about to be out of date. Whoever drops the marks leaves
+    /// it to the next command to bring them up to date.
+    pub(super) fn begin_views_of(&self, runs: &BTreeSet<&RunId>) -> Result<Vec<Outdated>, Error> {
+        let mut keys = BTreeSet::new();
+        for id in runs {
+            let (path, key) = match self.store.run(id)?.map(|run| run.kind) {
+                Some(RunKind::Session) => (maestro::path(id.as_str(), maestro::CHECKPOINTS), id.as_str()),
+                Some(RunKind::Task) => (tasks::LIST.to_owned(), tasks::VIEWS),
+                _ => continue,
+            };
+            if !self.is_new_view(&path)? {
+                keys.insert(key);
+            }
+        }
+        keys.into_iter().map(|key| self.begin_view(key)).collect()
     }
 
     /// Brings a view up to date and takes its mark away.

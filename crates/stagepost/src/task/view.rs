@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::{Checkpoint, Error, Task, note};
 use crate::formats::pretty;
-use crate::formats::tasks::{Entry, LIST, PROGRESS};
+use crate::formats::tasks::{self, Entry, LIST, PROGRESS};
 use crate::project::{Outdated, Project, View, export_file};
 
-/// The mark of these views while they are out of date. No session can have this name: it holds a colon.
-pub(super) const KEY: &str = "tasks:";
+/// The mark of these views while they are out of date.
+pub(super) const KEY: &str = tasks::VIEWS;
 
 /// Makes the places of the views ours before anything is saved, so that no snapshot holds them.
 pub(super) fn claim(project: &Project) -> Result<Outdated, Error> {

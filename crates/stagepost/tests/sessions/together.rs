@@ -2,8 +2,9 @@
 
 use stagepost::model::{Phase, RunId, RunKind, Stage};
 use stagepost::project::{Project, Save};
-use stagepost::session::{Error, NewCheckpoint as NewPhase, Session, Tag};
-use stagepost::task::{NewCheckpoint, Task};
+use stagepost::retention::Policy;
+use stagepost::session::{self, Error, NewCheckpoint as NewPhase, Session, Tag};
+use stagepost::task::{self, NewCheckpoint, Task};
 
 use crate::support::*;
 
@@ -92,4 +93,32 @@ fn a_session_whose_first_checkpoint_failed_is_not_there() {
     assert!(Session::all(&project).unwrap().is_empty());
     assert!(!home.root().join(".flow").exists());
     assert!(project.stale_views().is_empty());
+}
+
+#[test]
+fn after_a_collection_the_files_show_what_is_left_and_tags_stay() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    let task = Task::new(&project, 1).unwrap();
+    for (number, stage) in Stage::ALL.iter().enumerate() {
+        home.write("a.txt", &format!("{number}\n"));
+        create(&session, "work");
+        task.save(NewCheckpoint::new(*stage, "work")).unwrap();
+    }
+    let policy = Policy { keep_last: Some(1), ..Policy::default() };
+    project.apply_gc(&project.plan_gc(&policy).unwrap()).unwrap();
+    assert_eq!(
+        project.stale_views().len(),
+        2,
+        "whoever collects can be cut off before the files are written"
+    );
+    session::catch_up(&project).unwrap();
+    task::catch_up(&project).unwrap();
+    assert!(project.stale_views().is_empty());
+    assert_eq!(view(&home, &session, "checkpoints.json")["summary"]["total_checkpoints"], 1);
+    let tasks: Vec<serde_json::Value> =
+        serde_json::from_str(&home.read(".checkpoint-metadata.json").unwrap()).unwrap();
+    assert_eq!(tasks.len(), 1);
+    assert_eq!(tags(&home).len(), 8);
 }
