@@ -104,7 +104,12 @@ pub(crate) fn redo(app: &App, args: &RedoArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn dry_run(app: &App, plan: &RestorePlan) -> Result<(), Failure> {
-    match app.ui.form {
+    dry_run_as(app, app.ui.form, plan)
+}
+
+/// Prints what a restore would do, in this form.
+pub(crate) fn dry_run_as(app: &App, form: Form, plan: &RestorePlan) -> Result<(), Failure> {
+    match form {
         Form::Json => app.ui.json(&Output::new(PlanBody { dry_run: true, plan }))?,
         _ => show(app, plan)?,
     }
@@ -112,7 +117,7 @@ pub(crate) fn dry_run(app: &App, plan: &RestorePlan) -> Result<(), Failure> {
         app.ui.say("nothing was changed (dry run)");
         return Ok(());
     }
-    Err(if app.ui.form == Form::Json {
+    Err(if form == Form::Json {
         Failure::told(Code::Refused)
     } else {
         Failure::new(Code::Refused, "this restore would be refused").hint(refused_hint(plan.refusals()))

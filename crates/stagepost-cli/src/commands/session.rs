@@ -290,10 +290,12 @@ fn rollback(printer: &Printer<'_>, args: &RollbackArgs) -> Result<(), Failure> {
     let project = printer.app.open()?;
     let session = Session::open(&project, &RunId::new(&*args.of.session_id)?)?;
     let mode = if args.hard_reset { RollbackMode::Hard } else { RollbackMode::Mixed };
-    if args.dry_run {
-        return restore::dry_run(printer.app, &session.plan_rollback(&args.of.checkpoint_id, mode)?);
-    }
     let changes = if args.keep_changes { Changes::Keep } else { Changes::Refuse };
+    if args.dry_run {
+        let form = if printer.pretty { Form::Text } else { Form::Json };
+        let plan = session.plan_rollback(&args.of.checkpoint_id, mode, changes)?;
+        return restore::dry_run_as(printer.app, form, &plan);
+    }
     let done = session.rollback(&args.of.checkpoint_id, mode, changes)?;
     printer.print(&Operation::of(session.id().as_str(), &done), || {
         format!("went back to {BOLD}{}{BOLD:#}: {}", done.checkpoint, ui::printable(&done.description))

@@ -350,3 +350,31 @@ fn a_collection_brings_the_files_of_a_session_up_to_date() {
     assert_eq!(shown["summary"]["total_checkpoints"], 1);
     assert_eq!(git(&project, &["tag"]).lines().count(), 3);
 }
+
+#[test]
+fn a_dry_run_is_refused_as_the_rollback_would_be_and_speaks_json() {
+    let project = repository();
+    let create = ["session", "create", "--session-id", "S", "--description", "d", "--phase", "plan"];
+    let made = bare(&project, &create);
+    let back = [
+        "session",
+        "rollback",
+        "--session-id",
+        "S",
+        "--checkpoint-id",
+        made["checkpoint_id"].as_str().unwrap(),
+    ];
+    project.write("a.txt", "changed\n");
+    for more in [&["--dry-run"][..], &[]] {
+        project
+            .run(&[&back[..], more].concat())
+            .fails(4, &["uncommitted changes in 1 file", "--keep-changes"]);
+    }
+    assert_eq!(bare(&project, &["session", "history", "--session-id", "S"]).as_array().unwrap().len(), 1);
+    for more in [&["--keep-changes"][..], &["--hard-reset", "--output", "json"]] {
+        let plan = bare(&project, &[&back[..], more, &["--dry-run"]].concat());
+        assert_eq!((&plan["dry_run"], &plan["plan"]["refusals"]), (&json!(true), &json!([])), "{plan}");
+    }
+    let text = project.ok(&[&back[..], &["--hard-reset", "--dry-run", "--output", "pretty"]].concat());
+    assert!(text.contains("write   a.txt"), "{text}");
+}

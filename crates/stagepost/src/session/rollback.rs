@@ -60,10 +60,10 @@ impl Session<'_> {
         done.map(|()| rollback)
     }
 
-    /// Decides what a rollback would do, and touches nothing.
-    pub fn plan_rollback(&self, name: &str, mode: RollbackMode) -> Result<Plan, Error> {
+    /// Decides what a rollback would do, and touches nothing. What the rollback would be refused for refuses this too.
+    pub fn plan_rollback(&self, name: &str, mode: RollbackMode, changes: Changes) -> Result<Plan, Error> {
         let checkpoint = self.get(name)?;
-        let target = self.target(&checkpoint)?;
+        let target = self.judge(&checkpoint, changes, &mut self.attempt(&checkpoint, mode)?)?;
         Ok(self.project.plan_restore(&target, &wish(mode))?)
     }
 
@@ -105,6 +105,19 @@ impl Session<'_> {
         changes: Changes,
         rollback: &mut Rollback,
     ) -> Result<(), Error> {
+        let target = self.judge(checkpoint, changes, rollback)?;
+        self.say(&Happened::RollbackBegan { rollback: rollback.clone() })?;
+        self.project.restore(&target, &wish(rollback.mode))?;
+        Ok(())
+    }
+
+    /// Says whether a rollback may be, and to what.
+    fn judge(
+        &self,
+        checkpoint: &Checkpoint,
+        changes: Changes,
+        rollback: &mut Rollback,
+    ) -> Result<model::Checkpoint, Error> {
         let found = quick(self.project)?;
         let texts = |findings: &[Finding]| findings.iter().map(ToString::to_string).collect();
         (rollback.errors, rollback.warnings) = (texts(&found.errors), texts(&found.warnings));
@@ -114,10 +127,7 @@ impl Session<'_> {
         if rollback.mode == RollbackMode::Mixed {
             self.judge_changes(changes, rollback)?;
         }
-        let target = self.target(checkpoint)?;
-        self.say(&Happened::RollbackBegan { rollback: rollback.clone() })?;
-        self.project.restore(&target, &wish(rollback.mode))?;
-        Ok(())
+        self.target(checkpoint)
     }
 
     /// Uncommitted changes would be mixed up with everything since the checkpoint.
