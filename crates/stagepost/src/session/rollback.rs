@@ -127,7 +127,13 @@ impl Session<'_> {
         if rollback.mode == RollbackMode::Mixed {
             self.judge_changes(changes, rollback)?;
         }
-        self.target(checkpoint)
+        let target = self.target(checkpoint)?;
+        let branch = |record: &model::Checkpoint| record.content.snapshot.as_ref()?.branch.clone();
+        let made_on = branch(checkpoint.record()).filter(|made_on| branch(&target).as_ref() != Some(made_on));
+        rollback
+            .warnings
+            .extend(made_on.map(|branch| format!("the checkpoint was made on branch `{branch}`")));
+        Ok(target)
     }
 
     /// Uncommitted changes would be mixed up with everything since the checkpoint.
@@ -145,15 +151,13 @@ impl Session<'_> {
         Err(Error::Dirty { files })
     }
 
-    /// The checkpoint as a rollback puts it back: a rollback moves the branch that is checked out and never detaches
-    /// HEAD, so a checkpoint that names no branch means the one of now.
+    /// The checkpoint as a rollback puts it back: whatever branch it was made on, a rollback moves the one that is checked
+    /// out, and never detaches HEAD.
     fn target(&self, checkpoint: &Checkpoint) -> Result<model::Checkpoint, Error> {
         let mut target = checkpoint.record().clone();
         let lost = || Error::Lost { checkpoint: checkpoint.entry().checkpoint_id };
         let snapshot = target.content.snapshot.as_mut().ok_or_else(lost)?;
-        if snapshot.branch.is_none() {
-            snapshot.branch = self.state()?.branch;
-        }
+        snapshot.branch = self.state()?.branch;
         Ok(target)
     }
 

@@ -153,15 +153,13 @@ impl Task<'_> {
         self.restore(&found.ok_or(Error::NotFound { task: self.number, stage })?, how)
     }
 
-    /// A rollback moves the branch that is checked out, so a checkpoint that names no branch means the one of now.
+    /// Whatever branch a checkpoint was made on, a rollback moves the one that is checked out.
     pub(super) fn restore(&self, checkpoint: &Checkpoint, how: Rollback) -> Result<RestoreOutcome, Error> {
         let mut target = checkpoint.record.clone();
         let lost = Error::Lost { task: self.number, stage: checkpoint.stage };
         let Some(snapshot) = target.content.snapshot.as_mut() else { return Err(lost) };
-        if snapshot.branch.is_none() {
-            let state = self.project.snapshots()?.state_of_repository();
-            snapshot.branch = state.map_err(project::Error::from)?.branch;
-        }
+        let state = self.project.snapshots()?.state_of_repository();
+        snapshot.branch = state.map_err(project::Error::from)?.branch;
         let mode = match how {
             Rollback::Soft => Mode::Mixed,
             Rollback::Hard => Mode::Hard,

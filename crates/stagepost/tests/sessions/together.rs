@@ -1,10 +1,10 @@
 //! Sessions and tasks beside what others do: other things in their run, several processes, collections.
 
-use stagepost::model::{Phase, RunId, RunKind, Stage};
+use stagepost::model::{Phase, RollbackMode, RunId, RunKind, Stage};
 use stagepost::project::{Project, Save};
 use stagepost::retention::Policy;
-use stagepost::session::{self, Error, NewCheckpoint as NewPhase, Session, Tag};
-use stagepost::task::{self, NewCheckpoint, Task};
+use stagepost::session::{self, Changes, Error, NewCheckpoint as NewPhase, Session, Tag};
+use stagepost::task::{self, NewCheckpoint, Rollback, Task};
 
 use crate::support::*;
 
@@ -121,4 +121,31 @@ fn after_a_collection_the_files_show_what_is_left_and_tags_stay() {
         serde_json::from_str(&home.read(".checkpoint-metadata.json").unwrap()).unwrap();
     assert_eq!(tasks.len(), 1);
     assert_eq!(tags(&home).len(), 8);
+}
+
+#[test]
+fn a_rollback_moves_the_branch_that_is_checked_out_and_switches_to_no_other() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    let task = Task::new(&project, 1).unwrap();
+    home.run_git(&["switch", "-qc", "feature"]);
+    home.write("a.txt", "two\n");
+    let made = create(&session, "on the feature");
+    task.save(NewCheckpoint::new(Stage::Start, "there too")).unwrap();
+    let there = head(&home);
+    home.run_git(&["switch", "-q", "main"]);
+    let before = head(&home);
+    // Where the other branch is does not matter: it is not touched.
+    home.run_git(&["worktree", "add", "-q", &home.beside("linked").to_string_lossy(), "feature"]);
+
+    let done = session.rollback(&made.id().to_string(), RollbackMode::Hard, Changes::Refuse).unwrap();
+    assert_eq!(done.warnings, ["the checkpoint was made on branch `feature`"]);
+    let now = || (home.run_git(&["symbolic-ref", "--short", "HEAD"]), head(&home));
+    assert_eq!(now(), ("main".to_owned(), there.clone()));
+    project.undo().unwrap();
+    assert_eq!(now(), ("main".to_owned(), before));
+    task.rollback_to(Stage::Start, Rollback::Soft).unwrap();
+    assert_eq!(now(), ("main".to_owned(), there.clone()));
+    assert_eq!(home.run_git(&["rev-parse", "feature"]), there);
 }
