@@ -1,4 +1,4 @@
-//! OS locks with a bounded wait: they die with the process that holds them.
+//! OS locks with a bounded wait: they die with the processes that hold them.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 /// An exclusive lock, held until it is dropped.
 #[derive(Debug)]
@@ -15,24 +16,35 @@ pub struct Lock {
 }
 
 impl Lock {
+    /// Holds the lock at `path` together with every program that is started from now on: it ends with the last of them,
+    /// also if this process is killed before. [`take`](Self::take) waits for them all; others may hold it too.
+    pub(crate) fn hold_with_children(path: &Path) -> Result<Self, LockError> {
+        let failed = |source| LockError::Open { path: path.into(), source };
+        let file = open(path).map_err(failed)?;
+        let shared = wait_for(&file, FlockOperation::NonBlockingLockShared, Duration::ZERO);
+        if !shared.map_err(failed)? {
+            return Err(LockError::Busy { path: path.into(), patience: Duration::ZERO });
+        }
+        fcntl_setfd(&file, FdFlags::empty()).map_err(|error| failed(error.into()))?;
+        Ok(Self { _file: file })
+    }
+
     /// Waits for the lock at `path`, at most for `patience`; the folder is made if need be.
     pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Open { path: path.into(), source };
-        if let Some(folder) = path.parent() {
-            crate::private::folders(folder).map_err(failed)?;
-        }
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .open(path)
-            .map_err(failed)?;
+        let file = open(path).map_err(failed)?;
         match wait_for(&file, FlockOperation::NonBlockingLockExclusive, patience).map_err(failed)? {
             true => Ok(Self { _file: file }),
             false => Err(LockError::Busy { path: path.into(), patience }),
         }
     }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        crate::private::folders(folder)?;
+    }
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
 /// Waits for a lock on an open file, at most for `patience`. Says whether it has it.

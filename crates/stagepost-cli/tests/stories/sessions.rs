@@ -378,3 +378,30 @@ fn a_dry_run_is_refused_as_the_rollback_would_be_and_speaks_json() {
     let text = project.ok(&[&back[..], &["--hard-reset", "--dry-run", "--output", "pretty"]].concat());
     assert!(text.contains("write   a.txt"), "{text}");
 }
+
+#[test]
+fn a_git_that_outlives_the_one_who_started_it_is_waited_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let project = repository();
+    project.ok(&["session", "start"]);
+    let before = git(&project, &["rev-parse", "HEAD"]);
+    let hook = project.write(".git/hooks/pre-commit", "#!/bin/sh\ntouch .git/begun\nsleep 1\n");
+    std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
+    project.write("a.txt", "two\n");
+    let create = ["session", "create", "--session-id", "S", "--description", "d", "--phase", "plan"];
+    let mut command = project.tool(PROGRAM, create);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !project.folder.join(".git/begun").exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+
+    let listed = project.run(&["log"]);
+    assert!(listed.err.contains("took back the checkpoint"), "{listed:?}");
+    std::thread::sleep(Duration::from_millis(1200));
+    assert_eq!(git(&project, &["rev-parse", "HEAD"]), before);
+    assert_eq!(git(&project, &["status", "--porcelain"]), " M a.txt");
+    assert_eq!(git(&project, &["tag"]), "");
+    project.ok(&create);
+}

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,9 @@ impl Project {
         // Whoever holds the lock is still at it.
         let Ok(_lock) = self.lock_work_tree(Duration::ZERO) else { return Ok(None) };
         let Some(began) = self.cut_off_marking()? else { return Ok(None) };
+        // A git that outlived whoever started it may still make the commit. Something that a hook left running for good
+        // cannot be told from it, so the wait ends.
+        let _alone = Lock::take(&self.git_at_work(), self.settings.busy_timeout);
         let branch = began.before.position.branch.iter().map(|branch| format!("refs/heads/{branch}"));
         self.free_refs(&branch.chain([tag_ref(began.tag.clone())]).collect::<Vec<_>>())?;
         self.take_back(&began)?;
@@ -129,6 +133,11 @@ impl Project {
             path: self.place.root.join(".git"),
             source,
         })
+    }
+
+    /// The lock that is held as long as git is at work for a checkpoint of this work tree.
+    pub(super) fn git_at_work(&self) -> PathBuf {
+        self.place.store.join(format!("git-{}.lock", self.place.worktree_key().replace('/', "-")))
     }
 
     /// Keeps every other process from moving HEAD, index, tags or files of this work tree.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::branch::operation_name;
 use super::cut_off::tag_ref;
 use super::{BranchError, Error, Project, Save};
+use crate::lock::Lock;
 use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot, without_tokens};
 use crate::snapshot::restore::Staging;
 use crate::snapshot::{Adopt, Capture, Operation};
@@ -71,6 +72,8 @@ impl Project {
         let files = save.files.take().unwrap_or_default();
         let options = self.capture_options(&files, &save.description, now);
         let (snapshot, named) = snapshots.prepare(&marking.id, &options)?;
+        // If this process is killed, git may still be at work.
+        let _at_work = Lock::hold_with_children(&self.git_at_work())?;
         let began = self.begin_marking(marking, &snapshot)?;
         let marked = self.commit_and_tag(Captured { snapshot, named, options }, marking);
         let saved = marked.and_then(|(snapshot, mark)| {
