@@ -229,6 +229,11 @@ impl From<session::Error> for Failure {
         use session::Error as E;
         let (code, hint) = match error {
             E::Project(error) => return error.into(),
+            E::Ambiguous { ref candidates, .. } => {
+                let shown: Vec<String> = candidates.iter().map(ToString::to_string).collect();
+                let hint = format!("name one of these:\n  {}", shown.join("\n  "));
+                return Self::from_error(Code::NotFound, &error).hint(hint);
+            }
             E::NoSession { .. } => (Code::NotFound, Some("`stagepost session start` starts one")),
             E::NotFound { .. } => (Code::NotFound, Some("`stagepost session list` lists what there is")),
             E::OtherRun { .. } => (Code::Refused, Some("take another id")),

@@ -74,7 +74,7 @@ pub struct Entry {
     pub commit_message: Option<String>,
     /// How far the session was.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state_snapshot: Option<Progress>,
+    pub state_snapshot: Option<State>,
     /// Tags and free labels.
     pub tags: Vec<String>,
     /// Whether a rollback went to it.
@@ -89,8 +89,23 @@ pub struct Entry {
     pub extra: Map<String, Value>,
 }
 
+/// How far a session was.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct State {
+    /// What is counted.
+    #[serde(flatten)]
+    pub progress: Progress,
+    /// Members that only their writer knows.
+    #[serde(flatten)]
+    pub extra: Map<String, Value>,
+}
+
 /// The metadata member that holds what a checkpoint was made before.
 pub const OPERATION: &str = "operation";
+/// The metadata member that holds the tags that an entry had, where there is more to say than which one is ours.
+pub const TAGS: &str = "tags";
+/// The metadata member that holds what only its writer knows about how far the session was.
+pub const STATE: &str = "state";
 
 impl Entry {
     /// Describes a checkpoint that `rollbacks` successful rollbacks went to; `None` if it is of no phase.
@@ -100,6 +115,8 @@ impl Entry {
         let imported = Imported::of(checkpoint);
         let (original, extra) = imported.map(|from| (from.id, from.extra)).unzip();
         let labels = checkpoint.content.labels.iter().map(ToString::to_string);
+        let metadata = &checkpoint.content.metadata;
+        let tags = metadata.get(TAGS).map_or_else(|| mark.tag.into_iter().collect(), texts);
         Some(Self {
             checkpoint_id: original.unwrap_or_else(|| checkpoint.id.to_string()),
             commit_sha: mark.commit.map_or_else(String::new, |commit| commit.to_string()),
@@ -108,11 +125,14 @@ impl Entry {
             phase: phase.to_string(),
             checkpoint_type: reason.to_string(),
             commit_message: mark.message,
-            state_snapshot: Progress::of(checkpoint),
-            tags: mark.tag.into_iter().chain(labels).collect(),
+            state_snapshot: Progress::of(checkpoint).map(|progress| State {
+                progress,
+                extra: metadata.get(STATE).and_then(Value::as_object).cloned().unwrap_or_default(),
+            }),
+            tags: tags.into_iter().chain(labels).collect(),
             rollback_used: rollbacks > 0,
             rollback_count: rollbacks,
-            operation_context: checkpoint.content.metadata.get(OPERATION).cloned(),
+            operation_context: metadata.get(OPERATION).cloned(),
             extra: extra.unwrap_or_default(),
         })
     }
@@ -140,13 +160,12 @@ impl Entry {
             operation_context: None,
             extra: Map::new(),
         };
-        let progress = members.shift_remove("state_snapshot").and_then(|state| read_progress(&state));
+        let state = members.shift_remove("state_snapshot").and_then(|state| State::read(&state));
         let tags = members.shift_remove("tags");
-        let tags = tags.as_ref().and_then(Value::as_array).into_iter().flatten();
         let count = members.shift_remove("rollback_count").and_then(|count| count.as_u64());
         Some(Self {
-            state_snapshot: progress,
-            tags: tags.filter_map(Value::as_str).map(str::to_owned).collect(),
+            state_snapshot: state,
+            tags: tags.as_ref().map(texts).unwrap_or_default(),
             rollback_used: members.shift_remove("rollback_used") == Some(Value::Bool(true)),
             rollback_count: count.unwrap_or(0),
             operation_context: members.shift_remove("operation_context"),
@@ -161,6 +180,24 @@ impl Entry {
         let sha = inside.rsplit(' ').next()?;
         let hex = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
         ((7..=40).contains(&sha.len()) && sha.bytes().all(hex)).then_some(sha)
+    }
+}
+
+/// The texts in a list.
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+impl State {
+    /// What is not counted, or no number, is kept as it is.
+    fn read(value: &Value) -> Option<Self> {
+        let progress = read_progress(value)?;
+        let counted = serde_json::to_value(progress).expect("it has string keys only");
+        let is_counted = |key: &str| counted.get(key).is_some();
+        let members = value.as_object().into_iter().flatten();
+        let extra =
+            members.filter(|(key, _)| !is_counted(key)).map(|(key, value)| (key.clone(), value.clone()));
+        Some(Self { progress, extra: extra.collect() })
     }
 }
 

@@ -30,6 +30,12 @@ pub fn parse_tag(tag: &str) -> Option<(u64, Stage)> {
     Some((task.parse().ok()?, stage.parse().ok()?))
 }
 
+/// Says whether a tag names a task, whatever stage it names.
+pub fn is_of_task(tag: &str) -> bool {
+    let task = tag.strip_prefix("checkpoint-t").and_then(|rest| rest.split_once('-'));
+    task.is_some_and(|(task, _)| task.parse::<u64>().is_ok())
+}
+
 /// Returns the message of the commit on the branch.
 pub fn commit_message(description: &str) -> String {
     format!("Checkpoint: {description}")

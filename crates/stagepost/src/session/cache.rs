@@ -123,7 +123,7 @@ impl Entries {
         *sum.by_type.entry(entry.checkpoint_type.clone()).or_default() += 1;
         sum.used += usize::from(entry.rollback_used);
         sum.latest = Some(entry.commit_sha.clone());
-        sum.progress = entry.state_snapshot.or(sum.progress);
+        sum.progress = entry.state_snapshot.as_ref().map(|state| state.progress).or(sum.progress);
         sum.last_at = Some(checkpoint.created_at);
         if let Kind::Phase { phase, reason } = checkpoint.content.kind {
             sum.phase = Some(phase);

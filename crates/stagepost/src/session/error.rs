@@ -1,7 +1,7 @@
 //! What can go wrong with a session.
 
 use super::validate::Finding;
-use crate::model::{InvalidId, RunId, RunKind};
+use crate::model::{CheckpointId, InvalidId, RunId, RunKind};
 use crate::{project, store};
 
 /// What went wrong.
@@ -29,6 +29,16 @@ pub enum Error {
         session: RunId,
         /// What was asked for.
         checkpoint: String,
+    },
+    /// Several checkpoints were imported under one id.
+    #[error("session `{session}` has {} checkpoints `{}`", candidates.len(), checkpoint.escape_debug())]
+    Ambiguous {
+        /// The session.
+        session: RunId,
+        /// What was asked for.
+        checkpoint: String,
+        /// What they are called here.
+        candidates: Vec<CheckpointId>,
     },
     /// The repository is not in a state for it.
     #[error("the repository is not ready: {}", join(findings))]

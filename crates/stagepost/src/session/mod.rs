@@ -219,11 +219,16 @@ impl<'p> Session<'p> {
         Checkpoint::new(found, count).ok_or_else(missing)
     }
 
-    /// Finds a checkpoint by the id it had where it was imported from.
+    /// Finds a checkpoint by the id it had where it was imported from. Ids made from seconds collide.
     fn imported_as(&self, name: &str) -> Result<Option<crate::model::Checkpoint>, Error> {
         let query = Query { run: Some(self.run.id.clone()), ..Query::default() };
         let is_it = |one: &crate::model::Checkpoint| Imported::of(one).is_some_and(|from| from.id == name);
-        Ok(self.project.log(&query)?.into_iter().find(is_it))
+        let mut found: Vec<_> = self.project.log(&query)?.into_iter().filter(is_it).collect();
+        if found.len() > 1 {
+            let (checkpoint, candidates) = (name.to_owned(), found.iter().map(|one| one.id).collect());
+            return Err(Error::Ambiguous { session: self.run.id.clone(), checkpoint, candidates });
+        }
+        Ok(found.pop())
     }
 
     /// Deletes a checkpoint: a stub is left of it, its snapshot is let go, and its tag goes unless it is to stay.

@@ -374,3 +374,47 @@ fn members_that_nobody_knows_survive_import_and_export() {
     );
     assert_eq!(counts["checkpoints_created"], 1, "what can be counted is counted");
 }
+
+#[test]
+fn nothing_of_an_entry_is_lost_and_what_is_no_entry_is_told() {
+    let home = repository();
+    let entry = |text: &str| {
+        json!({"checkpoint_id": "cp-1700000000", "timestamp": "2024-01-07T13:00:00Z", "description": text,
+               "phase": "plan", "tags": ["checkpoint-cp-1700000000", "release"],
+               "state_snapshot": {"tests_passing": 3, "tasks_completed": "many", "coverage": 0.5}})
+    };
+    let log = json!({"session_id": "s", "checkpoints": [entry("one"), 7, entry("two")]});
+    let folder = home.beside("sessions/s");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("checkpoints.json"), log.to_string()).unwrap();
+    let project = home.open();
+    let plan = project.plan_import(&folder, None).unwrap();
+    assert_eq!(
+        plan.unreadable.iter().map(|one| one.why.as_str()).collect::<Vec<_>>(),
+        ["entry 2 is no object"]
+    );
+    assert_eq!(project.apply_import(&plan).unwrap(), 2);
+
+    let session = Session::open(&project, &RunId::new("s").unwrap()).unwrap();
+    for one in session.list().unwrap() {
+        let shown = serde_json::to_value(session.get(&one.id().to_string()).unwrap().entry()).unwrap();
+        assert_eq!(shown["tags"], entry("")["tags"]);
+        assert_eq!(shown["state_snapshot"], entry("")["state_snapshot"]);
+    }
+    let refused = session.get("cp-1700000000").unwrap_err();
+    assert_eq!(refused.to_string(), "session `s` has 2 checkpoints `cp-1700000000`");
+}
+
+#[test]
+fn entries_and_tags_that_are_of_no_task_or_stage_are_told() {
+    let home = repository();
+    let list = json!([{"task_id": "five", "stage": "start"}, {"task_id": 1, "stage": "start"}]);
+    home.write(".checkpoint-metadata.json", &list.to_string());
+    for tag in ["checkpoint-t1-later", "checkpoint-today-or-never"] {
+        home.run_git(&["tag", tag]);
+    }
+    let plan = home.open().plan_import(home.root(), None).unwrap();
+    let told: Vec<_> = plan.unreadable.iter().map(|one| one.why.as_str()).collect();
+    assert_eq!(told, ["entry 1 names no task or no stage that is known", "its stage is not known"]);
+    assert_eq!(plan.items.len(), 1);
+}

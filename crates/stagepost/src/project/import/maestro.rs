@@ -47,8 +47,12 @@ impl Project {
         };
         let run = self.run_of(file, &log);
         let mut seen: Vec<String> = Vec::new();
-        for value in log["checkpoints"].as_array().into_iter().flatten() {
-            let Some(entry) = Entry::read(value) else { continue };
+        for (place, value) in log["checkpoints"].as_array().into_iter().flatten().enumerate() {
+            let Some(entry) = Entry::read(value) else {
+                let why = format!("entry {} is no object", place + 1);
+                plan.unreadable.push(Unreadable { path: file.to_owned(), why });
+                continue;
+            };
             let mut item = self.plan_entry(&run, entry, value, tags, &bytes)?;
             // Ids made from seconds collide; the second of a kind is told apart by its number.
             let same = seen.iter().filter(|id| **id == item.id).count();
@@ -105,7 +109,12 @@ impl Project {
         let kind =
             Kind::Phase { phase: phase_of(&entry, &mut findings), reason: reason_of(&entry, &mut findings) };
         let mut metadata = Map::new();
-        entry.state_snapshot.iter().for_each(|state| state.put(&mut metadata));
+        if let Some(state) = entry.state_snapshot {
+            state.progress.put(&mut metadata);
+            if !state.extra.is_empty() {
+                metadata.insert(maestro::STATE.to_owned(), Value::Object(state.extra));
+            }
+        }
         if let Some(operation) = entry.operation_context.clone() {
             metadata.insert(maestro::OPERATION.to_owned(), operation);
         }
@@ -119,6 +128,9 @@ impl Project {
             extra: entry.extra,
         };
         let tag = tag.map(|tag| tag.name.clone()).or_else(|| entry.tags.first().cloned());
+        if entry.tags.len() > 1 {
+            metadata.insert(maestro::TAGS.to_owned(), json!(entry.tags));
+        }
         let found = Candidate {
             key: format!("maestro:{}:{}", run.id, entry.checkpoint_id),
             run: run.clone(),

@@ -63,11 +63,24 @@ impl Project {
         }
         let source = file.as_deref().and_then(|file| read(file, plan));
         let values = parse(file.as_deref(), source.as_deref(), plan);
-        let mut listed: Vec<(Entry, Value)> =
-            values.into_iter().filter_map(|value| Some((Entry::read(&value)?, value))).collect();
+        let mut listed: Vec<(Entry, Value)> = Vec::new();
+        for (place, value) in values.into_iter().enumerate() {
+            let Some(entry) = Entry::read(&value) else {
+                let why = format!("entry {} names no task or no stage that is known", place + 1);
+                plan.unreadable.extend(file.clone().map(|path| Unreadable { path, why }));
+                continue;
+            };
+            listed.push((entry, value));
+        }
         let tags = if here { tags } else { &[] };
         for tag in tags {
-            let Some((task, stage)) = tasks::parse_tag(&tag.name) else { continue };
+            let Some((task, stage)) = tasks::parse_tag(&tag.name) else {
+                plan.unreadable.extend(tasks::is_of_task(&tag.name).then(|| Unreadable {
+                    path: PathBuf::from(format!("refs/tags/{}", tag.name)),
+                    why: "its stage is not known".to_owned(),
+                }));
+                continue;
+            };
             let same = listed.iter().position(|(entry, _)| entry.task_id == task && entry.stage == stage);
             let entry = same.map(|at| listed.remove(at));
             plan.items.push(self.plan_tag(tag, task, stage, entry, source.as_deref())?);
