@@ -243,16 +243,23 @@ impl<'p> Session<'p> {
     }
 
     fn claim_views(&self) -> Result<Outdated, Error> {
-        let files = [maestro::CHECKPOINTS, maestro::HISTORY, maestro::METADATA];
-        for file in files {
-            self.project.claim_view(&maestro::path(self.run.id.as_str(), file))?;
-        }
+        claim_places(self.project, &self.run.id)?;
         Ok(self.project.begin_view(self.run.id.as_str())?)
     }
 }
 
+/// Makes the places of a session's files ours.
+fn claim_places(project: &Project, id: &RunId) -> Result<(), Error> {
+    for file in [maestro::CHECKPOINTS, maestro::HISTORY, maestro::METADATA] {
+        project.claim_view(&maestro::path(id.as_str(), file))?;
+    }
+    Ok(())
+}
+
 /// The record of a session that begins now.
 fn new_run(project: &Project, id: RunId, request: &str) -> Result<Run, Error> {
+    // Before anyone looks at the files: git may track what stands there, and then it would be committed.
+    claim_places(project, &id)?;
     let mut run = Run::new(id, RunKind::Session, project.context().clock.now());
     run.description = request.to_owned();
     run.metadata.insert("git_context".to_owned(), git_context(project)?);

@@ -4,9 +4,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stagepost::model::{Event, Phase, Progress, Reason, Stage, Topic};
+use stagepost::model::{Event, Phase, Progress, Reason, RunId, Stage, Topic};
 use stagepost::project::Wish;
-use stagepost::session::{self, NewCheckpoint};
+use stagepost::session::{self, NewCheckpoint, Session};
 use stagepost::snapshot::restore::Mode;
 use stagepost::store::{Batch, NewEntry};
 use stagepost::task::{self, Task};
@@ -323,4 +323,24 @@ fn a_log_put_together_from_what_was_cached_is_the_one_derived_anew() {
     std::fs::write(&cache, bytes).unwrap();
     let listed: Value = serde_json::from_str(&session.list_json().unwrap()).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_view_that_git_tracks_already_is_in_no_commit_of_ours() {
+    let home = repository();
+    let log = ".flow/maestro/sessions/S/checkpoints.json";
+    home.write(log, "{}");
+    home.run_git(&["add", "-Af"]);
+    home.run_git(&["commit", "-qm", "as the old program did"]);
+    let project = home.open();
+    let session = Session::open_or_start(&project, &RunId::new("S").unwrap()).unwrap();
+    for number in 0..2 {
+        home.write("a.txt", &format!("{number}\n"));
+        create(&session, "work");
+        assert_eq!(home.run_git(&["show", "--name-only", "--format=", "HEAD"]), "a.txt");
+    }
+    assert_eq!(home.run_git(&["status", "--porcelain"]), format!(" M {log}"));
+    home.run_git(&["rm", "-q", "--cached", log]);
+    home.run_git(&["commit", "-qm", "it is ours"]);
+    assert_eq!(home.run_git(&["status", "--porcelain"]), "");
 }
