@@ -211,6 +211,8 @@ enum StatusArg {
 struct Printer<'a> {
     app: &'a App,
     pretty: bool,
+    /// JSON was asked for, and not only printed because nobody looks.
+    json: bool,
 }
 
 impl Printer<'_> {
@@ -229,7 +231,8 @@ impl Printer<'_> {
 pub(crate) fn run(app: &App, args: SessionArgs) -> Result<(), Failure> {
     let for_people = app.ui.form == Form::Text && app.ui.is_terminal();
     let pretty = args.output.map_or(for_people, |output| output == OutputArg::Pretty);
-    let printer = Printer { app, pretty: pretty && app.ui.form != Form::Json };
+    let json = app.ui.form == Form::Json || args.output == Some(OutputArg::Json);
+    let printer = Printer { app, pretty: pretty && app.ui.form != Form::Json, json };
     match args.command {
         SessionCommand::Start(args) => start(&printer, &args),
         SessionCommand::Create(args) => create(&printer, args),
@@ -245,9 +248,17 @@ pub(crate) fn run(app: &App, args: SessionArgs) -> Result<(), Failure> {
     }
 }
 
+#[derive(Serialize)]
+struct Started<'a> {
+    session_id: &'a str,
+}
+
 fn start(printer: &Printer<'_>, args: &StartArgs) -> Result<(), Failure> {
     let project = printer.app.open_to_write()?;
     let session = Session::start(&project, &args.request)?;
+    if printer.json {
+        return printer.app.ui.json(&Started { session_id: session.id().as_str() });
+    }
     printer.app.ui.line(session.id().as_str())
 }
 

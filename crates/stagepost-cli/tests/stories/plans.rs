@@ -97,6 +97,7 @@ fn a_job_is_driven_to_approval_and_reviewed_as_the_design_says() {
     let scores = project.ok(&["plan", "scores", run]);
     assert!(scores.contains("▄▅▅▆") && scores.contains("7/10 APPROVE  best"), "{scores}");
     assert_eq!(project.ok(&["plan", "scores", run, "--plot", "text"]), "▄▅▅▆\n");
+    project.run(&["--json", "plan", "scores", run, "--plot", "text"]).fails(2, &[]);
     project.ok(&["plan", "scores", run, "--plot", "svg", "--output", "scores.svg"]);
     assert!(lines(&project, "scores.svg")[0].starts_with("<svg "));
     let compared = project.ok(&["plan", "compare", run, "1", "3"]);

@@ -405,3 +405,12 @@ fn a_git_that_outlives_the_one_who_started_it_is_waited_for() {
     assert_eq!(git(&project, &["tag"]), "");
     project.ok(&create);
 }
+
+#[test]
+fn a_session_is_started_in_json_where_that_is_asked_for() {
+    let project = repository();
+    for args in [&["--json", "session", "start"][..], &["session", "start", "--output", "json"]] {
+        let started = bare(&project, args);
+        project.ok(&["session", "list", "--session-id", started["session_id"].as_str().unwrap()]);
+    }
+}

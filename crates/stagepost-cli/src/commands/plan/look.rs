@@ -300,6 +300,9 @@ fn pretty(value: &Value) -> String {
 }
 
 pub(crate) fn scores(app: &App, args: &ScoresArgs) -> Result<(), Failure> {
+    if args.plot.is_some() && app.ui.form == Form::Json {
+        return Err(Failure::usage("--plot draws and --json does not: use one of them".to_owned()));
+    }
     let project = app.open()?;
     let scores = Scores::of(&Plan::find(&project, &args.run)?.history()?);
     let picture = match args.plot {
