@@ -30,11 +30,15 @@ enum OutputArg {
 enum SessionCommand {
     Start(StartArgs),
     Create(CreateArgs),
+    /// List the checkpoints of a session, newest first
     List(OfSession),
+    /// Print one checkpoint of a session
     Get(OfCheckpoint),
     Rollback(RollbackArgs),
+    /// List the rollbacks of a session, oldest first, also those that failed
     #[command(alias = "rollback_history")]
     History(OfSession),
+    /// Count the checkpoints of a session by type, and name the newest
     Summary(OfSession),
     Delete(DeleteArgs),
     Validate(ValidateArgs),
@@ -111,7 +115,6 @@ impl ProgressArgs {
     }
 }
 
-/// Of one session
 #[derive(Debug, Args)]
 struct OfSession {
     /// The session
@@ -119,7 +122,6 @@ struct OfSession {
     session_id: String,
 }
 
-/// Of one checkpoint
 #[derive(Debug, Args)]
 struct OfCheckpoint {
     /// The session
