@@ -170,9 +170,10 @@ impl From<project::Error> for Failure {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
             }
             E::Branch(error) => branch_code(error),
-            E::NothingToImport { .. } => {
-                (Code::NotFound, Some("say what it is with --format maestro, tasks or plans".to_owned()))
-            }
+            E::NothingToImport { .. } => (
+                Code::NotFound,
+                Some("say what it is with --format maestro, tasks, runs or plans".to_owned()),
+            ),
             E::Exists { .. } => (Code::Refused, Some("export to another folder".to_owned())),
             E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
             E::InvalidJson { .. } => {
@@ -214,8 +215,9 @@ fn branch_code(error: &BranchError) -> (Code, Option<String>) {
         BranchError::Hook { .. } => {
             (Code::Refused, "do what the hook asks for, or use --no-commit; nothing was changed")
         }
-        BranchError::InProgress { .. } | BranchError::Conflicts => {
-            (Code::Refused, "finish or abort it first, or use --no-commit")
+        BranchError::InProgress { .. } => (Code::Refused, "finish or abort it first, or use --no-commit"),
+        BranchError::Conflicts => {
+            (Code::Refused, "resolve them first; `stagepost save` keeps the files as they are now")
         }
         BranchError::NothingToCommit => (Code::Refused, "nothing was recorded and nothing was changed"),
         BranchError::Signing { .. } => (Code::Failed, "check your signing key; nothing was recorded"),

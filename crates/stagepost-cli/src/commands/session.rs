@@ -341,9 +341,9 @@ fn summary(printer: &Printer<'_>, args: &OfSession) -> Result<(), Failure> {
             summary.checkpoints_by_type.iter().map(|(name, count)| format!("{name} {count}")).collect();
         let total = ui::count(summary.total_checkpoints, "checkpoint");
         let latest = summary.latest_checkpoint.as_deref().unwrap_or("none");
+        let types = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
         format!(
-            "{total} ({}), {} used for rollback, latest {latest}",
-            types.join(", "),
+            "{total}{types}, {} used for rollback, latest {latest}",
             summary.checkpoints_used_for_rollback
         )
     })
@@ -402,7 +402,9 @@ fn status(printer: &Printer<'_>, args: &StatusArgs) -> Result<(), Failure> {
     let metadata = session.metadata()?;
     printer.print(&metadata, || {
         let text = |key: &str| ui::printable(metadata[key].as_str().unwrap_or("")).into_owned();
-        format!("{}: {} ({})", session.id(), text("feature_request"), text("status"))
+        let request = Some(text("feature_request")).filter(|request| !request.is_empty());
+        let about = request.map_or_else(String::new, |request| format!(": {request}"));
+        format!("{}{about} ({})", session.id(), text("status"))
     })
 }
 

@@ -231,6 +231,7 @@ fn rollback(app: &App, args: &RollbackArgs) -> Result<(), Failure> {
 struct RecoveredBody<'a> {
     checkpoint: &'a Entry,
     flags: Flags,
+    error_message: Option<&'a str>,
     restore: &'a stagepost::project::RestoreOutcome,
 }
 
@@ -240,7 +241,12 @@ fn recover(app: &App, args: &RecoverArgs) -> Result<(), Failure> {
     let recovered = Task::new(&project, args.task)?.recover(kind, args.message.as_deref())?;
     let recovered = recovered.ok_or_else(|| no_checkpoint(args.task))?;
     let entry = recovered.target.entry();
-    let body = RecoveredBody { checkpoint: &entry, flags: recovered.flags, restore: &recovered.restore };
+    let body = RecoveredBody {
+        checkpoint: &entry,
+        flags: recovered.flags,
+        error_message: args.message.as_deref(),
+        restore: &recovered.restore,
+    };
     match app.ui.form {
         Form::Json => app.ui.json(&Output::new(body)),
         Form::Quiet => app.ui.line(recovered.restore.safety.to_string()),

@@ -414,3 +414,32 @@ fn a_session_is_started_in_json_where_that_is_asked_for() {
         project.ok(&["session", "list", "--session-id", started["session_id"].as_str().unwrap()]);
     }
 }
+
+#[test]
+fn what_is_empty_is_not_put_in_brackets_and_hints_can_be_followed() {
+    let project = repository();
+    let session = project.ok(&["session", "start"]).trim_end().to_owned();
+    let of = ["--session-id", &session, "--output", "pretty"];
+    let summary = project.ok(&[&["session", "summary"], &of[..]].concat());
+    assert_eq!(summary, "0 checkpoints, 0 used for rollback, latest none\n");
+    let status = project.ok(&[&["session", "status"], &of[..]].concat());
+    assert_eq!(status, format!("{session} (initializing)\n"));
+
+    project.ok(&["task", "save", "--task", "1", "--stage", "start", "-m", "begin"]);
+    let told = project.json(&["task", "recover", "--task", "1", "--error", "other", "-m", "it broke"]);
+    assert_eq!(told["error_message"], "it broke");
+
+    project.write("note.txt", "nothing");
+    project.run(&["import", "note.txt"]).fails(3, &["maestro, tasks, runs or plans"]);
+    git(&project, &["checkout", "-qb", "other"]);
+    for (branch, text) in [("other", "theirs\n"), ("main", "ours\n")] {
+        git(&project, &["checkout", "-q", branch]);
+        project.write("a.txt", text);
+        git(&project, &["commit", "-qam", "change"]);
+    }
+    assert!(!project.tool("git", ["merge", "-q", "other"]).status().unwrap().success());
+    let save = ["task", "save", "--task", "1", "--stage", "start", "-m", "x", "--no-commit"];
+    let refused = project.run(&save);
+    refused.fails(4, &["the index has conflicts", "resolve them"]);
+    assert!(!refused.err.contains("--no-commit"), "{}", refused.err);
+}

@@ -111,7 +111,8 @@ impl Inner {
 
     fn append_run(&mut self, run: Run) -> Result<(), Error> {
         if let Some((there, _)) = self.runs.get(&run.id) {
-            let what = || format!("run `{}` is there as a {}, not as a {}", run.id, there.kind, run.kind);
+            let what =
+                || format!("run `{}` is there, and its kind is {}, not {}", run.id, there.kind, run.kind);
             return if there.kind == run.kind { Ok(()) } else { Err(Error::Conflict { what: what() }) };
         }
         self.runs.insert(run.id.clone(), (run.clone(), Vec::new()));

@@ -58,7 +58,8 @@ impl Writing<'_> {
         if let Some((_, position)) = Journal(self.connection).run_number(&run.id)? {
             let gone = || Error::Damaged { what: format!("the record of run `{}` is gone", run.id) };
             let there = Journal(self.connection).entry(position)?.ok_or_else(gone)?.to_run()?;
-            let what = || format!("run `{}` is there as a {}, not as a {}", run.id, there.kind, run.kind);
+            let what =
+                || format!("run `{}` is there, and its kind is {}, not {}", run.id, there.kind, run.kind);
             return if there.kind == run.kind { Ok(()) } else { Err(Error::Conflict { what: what() }) };
         }
         let numbers = column(self.connection, "SELECT coalesce(max(number), 0) + 1 FROM runs", [])?;
