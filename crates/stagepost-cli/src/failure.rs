@@ -297,6 +297,7 @@ impl From<plan::Error> for Failure {
             E::Ended { .. } | E::Recorded { .. } => {
                 (Code::Refused, Some("what is recorded stays: use the next number, or start a new run"))
             }
+            E::IterationZero => (Code::Usage, Some("without --iteration it is of the whole run")),
             E::Name { .. } | E::Payload { .. } | E::NoObject { .. } | E::InvalidName(_) => {
                 (Code::Usage, None)
             }

@@ -73,6 +73,9 @@ pub enum Error {
         /// The part.
         part: String,
     },
+    /// There is no iteration 0.
+    #[error("there is no iteration 0: iterations are counted from 1")]
+    IterationZero,
     /// A name cannot be used in the name of a file.
     #[error("`{}` cannot be {what}: {why}", text.escape_debug())]
     Name {

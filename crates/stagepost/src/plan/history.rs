@@ -288,17 +288,20 @@ impl History {
         judged.reduce(|best, one| if one.rank() > best.rank() { one } else { best })
     }
 
-    /// Returns the run with the best attempt of all; the earliest where several are as good.
+    /// Returns the run with the best attempt of all; the earliest where several are as good. Where nothing was judged, the
+    /// newest that has a plan.
     pub fn best_of(histories: &[History]) -> Option<&History> {
+        let planned = || histories.iter().rev().find(|one| one.best_effort().is_some());
         let judged = histories.iter().filter(|one| one.best().is_some());
-        judged.reduce(|best, one| {
+        let best = judged.reduce(|best, one| {
             let rank = |history: &History| history.best().map(Iteration::rank);
             if rank(one) > rank(best) { one } else { best }
-        })
+        });
+        best.or_else(planned)
     }
 
     /// Returns the best attempt, or where nothing was judged the newest plan, sound ones first.
-    pub(super) fn best_effort(&self) -> Option<&Iteration> {
+    pub fn best_effort(&self) -> Option<&Iteration> {
         let plans = || self.iterations.values().rev().filter(|one| one.raw.is_some());
         let sound = || plans().find(|one| one.validation.as_ref().is_none_or(|said| said.valid));
         self.best().filter(|one| one.raw.is_some()).or_else(sound).or_else(|| plans().next())

@@ -153,7 +153,7 @@ impl<'p> Plan<'p> {
         iteration: u32,
     ) -> Result<Checkpoint, Error> {
         if iteration == 0 {
-            return Err(Error::Job { why: "iterations are counted from 1".to_owned() });
+            return Err(Error::IterationZero);
         }
         let payload = checked(part.as_str(), payload.into())?;
         loop {

@@ -350,11 +350,11 @@ pub(crate) fn best(app: &App, args: &BestArgs) -> Result<(), Failure> {
         }
     };
     let histories = runs.iter().map(Plan::history).collect::<Result<Vec<_>, _>>()?;
-    let nothing = || {
-        Failure::new(Code::NotFound, "nothing was judged yet").hint("`stagepost plan list` lists the runs")
-    };
+    let nothing =
+        || Failure::new(Code::NotFound, "there is no plan yet").hint("`stagepost plan list` lists the runs");
     let history = History::best_of(&histories).ok_or_else(nothing)?;
-    let number = history.best().map(|one| one.number).ok_or_else(nothing)?;
+    let best = history.best().or_else(|| history.best_effort());
+    let number = best.map(|one| one.number).ok_or_else(nothing)?;
     let whole = whole(&project, history, number)?;
     if args.plan && app.ui.form != Form::Quiet {
         return app.ui.line(pretty(&whole.plan));
