@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::definition::{Command, Step};
+use super::definition::{Command, OnFailure, Step};
 use super::record::{FILES, OUTPUT, RESULT, Record};
 use super::redact::{Redactor, Secrets};
 use super::runner::Runner;
@@ -35,7 +35,18 @@ pub(super) struct Attempt<'f> {
     pub(super) document: Value,
     pub(super) item: Option<Value>,
     pub(super) consumed: Vec<(String, u32)>,
+    /// How many attempts failed before it.
+    pub(super) failures: u32,
     pub(super) wait: Duration,
+}
+
+impl Attempt<'_> {
+    /// Says whether the run goes on from how this ended although it failed.
+    pub(super) fn goes_on_from(&self, done: &Done) -> bool {
+        let again = self.step.retry.again(self.failures + 1, done.record.exit) && !done.hopeless;
+        let tolerated = matches!(self.step.on_failure, OnFailure::Continue | OnFailure::GoTo(_));
+        done.status == StepStatus::Failed && tolerated && !again
+    }
 }
 
 /// How an attempt ended, ready to be kept.

@@ -45,6 +45,9 @@ pub struct Record {
     /// What it was made from otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
+    /// It failed for good, and the run went on as it was told to: that is its result.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub went_on: bool,
     /// The gate that was answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,

@@ -176,10 +176,14 @@ fn decide(
         return Verdict::Interrupted { attempt: begun };
     }
     let Some(known) = known else { return Verdict::New };
+    let goes_on = matches!(step.on_failure, OnFailure::Continue | OnFailure::GoTo(_));
     let attempt = match (known.current(), last) {
+        (Some(current), _) if current.status == StepStatus::Failed && !goes_on => {
+            return Verdict::Failed { attempt: current.attempt };
+        }
         (Some(current), _) => current,
         (None, Some(last)) => match last.status {
-            StepStatus::Failed if went_on(flow, step, state, last) => last,
+            StepStatus::Failed if goes_on && was_consumed(flow, step, state, last) => last,
             StepStatus::Failed => return Verdict::Failed { attempt: last.attempt },
             StepStatus::Cancelled => return Verdict::Interrupted { attempt: last.attempt },
             _ => return Verdict::New,
@@ -196,14 +200,14 @@ fn decide(
     if parts.is_empty() { Verdict::Reuse { attempt: attempt.attempt } } else { Verdict::Changed { parts } }
 }
 
-/// Says whether the run went on from this failure, as it was told to: then that is its result.
-fn went_on(flow: &Flow, step: &Step, state: &RunState, failed: &Attempt) -> bool {
-    let goes_on = matches!(step.on_failure, OnFailure::Continue | OnFailure::GoTo(_));
+/// Says whether something was made from this failure. That is how runs that an earlier version drove tell that they went
+/// on from it; now the attempt says so itself.
+fn was_consumed(flow: &Flow, step: &Step, state: &RunState, failed: &Attempt) -> bool {
     let consumed = |other: &Step| {
         let current = state.step(other.id.as_str()).and_then(StepState::current);
         current.is_some_and(|one| one.record.consumed.get(step.id.as_str()) == Some(&failed.attempt))
     };
-    goes_on && flow.dependents(&step.id).any(consumed)
+    flow.dependents(&step.id).any(consumed)
 }
 
 /// Names a step that this result is made from and that is done again, or was done again since.

@@ -293,6 +293,7 @@ impl Runner<'_, '_> {
             document: scope.document(),
             item: item.map(|(_, item)| item),
             consumed: schedule.consumed(unit.step),
+            failures: schedule.failures(unit),
             wait,
         }
     }
@@ -351,6 +352,7 @@ impl Runner<'_, '_> {
     /// Keeps how an attempt ended: one checkpoint, durable when this returns.
     pub(super) fn keep(&self, unit: Unit, attempt: &Attempt<'_>, done: Done) -> Sent {
         let mut done = done;
+        done.record.went_on = attempt.goes_on_from(&done);
         let captures = attempt.step.snapshot && done.status == StepStatus::Completed;
         self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),

@@ -231,6 +231,13 @@ impl<'f> Schedule<'f> {
         }
     }
 
+    /// How many attempts failed since someone asked for it.
+    pub(super) fn failures(&self, unit: Unit) -> u32 {
+        let node = &self.nodes[unit.step];
+        let item = unit.item.and_then(|item| node.items.as_ref()?.get(item));
+        item.unwrap_or(&node.work).known.failures
+    }
+
     fn ended(&mut self, unit: Unit, result: StepResult, trouble: Trouble, actions: &mut Vec<Action>) {
         let work = self.work(unit);
         work.busy = false;
@@ -262,12 +269,12 @@ impl<'f> Schedule<'f> {
 
     fn failed(&mut self, unit: Unit, result: StepResult, trouble: Trouble, actions: &mut Vec<Action>) {
         let step = &self.flow.steps[unit.step];
-        let over = self.ending.is_some() || self.cancelled;
         // Items are tried again one by one, not all together.
         let hopeless = trouble.hopeless || (unit.item.is_none() && self.nodes[unit.step].items.is_some());
         let (retry, work) = (&step.retry, self.work(unit));
         work.known.failures += 1;
-        if retry.again(work.known.failures, result.exit) && !hopeless && !over {
+        if retry.again(work.known.failures, result.exit) && !hopeless {
+            // If the run is about to stop, the next attempt is made when it goes on.
             work.wait = retry.wait_after(work.known.failures);
             return;
         }

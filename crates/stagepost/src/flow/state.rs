@@ -212,6 +212,11 @@ impl Attempt {
         }
     }
 
+    /// Says whether others can be made from it: it ended well, was left out, or the run went on from its failure.
+    pub fn is_result(&self) -> bool {
+        matches!(self.status, StepStatus::Completed | StepStatus::Skipped) || self.record.went_on
+    }
+
     /// Finds a payload by name.
     pub fn artifact(&self, name: &str) -> Option<&Artifact> {
         self.artifacts.iter().find(|artifact| artifact.name.as_str() == name)
@@ -274,25 +279,22 @@ impl StepState {
         let newest = self.attempts.len() - 1;
         self.holds = match holds {
             Some(id) => self.attempts.iter().position(|attempt| attempt.checkpoint == id),
-            None => matches!(self.attempts[newest].status, StepStatus::Completed | StepStatus::Skipped)
-                .then_some(newest),
+            None => self.attempts[newest].is_result().then_some(newest),
         };
     }
 
     fn ended(&mut self, attempt: Attempt) {
-        let status = attempt.status;
+        let (status, is_result) = (attempt.status, attempt.is_result());
         if self.holds.is_some() {
             self.give_up();
         }
         self.accepted = None;
         self.attempts.push(attempt);
-        match status {
-            StepStatus::Completed | StepStatus::Skipped => {
-                self.holds = Some(self.attempts.len() - 1);
-                self.failures = 0;
-            }
-            StepStatus::Failed => self.failures += 1,
-            _ => {}
+        if is_result {
+            self.holds = Some(self.attempts.len() - 1);
+            self.failures = 0;
+        } else if status == StepStatus::Failed {
+            self.failures += 1;
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod asking;
 mod from_files;
+mod going_on;
 mod hostile;
 mod in_code;
 mod seed;

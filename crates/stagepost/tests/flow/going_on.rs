@@ -1,0 +1,30 @@
+//! What is done again, and what is not, when a run goes on.
+
+use stagepost::flow::{Error, Outcome, Resume};
+
+use crate::support::Story;
+
+#[test]
+fn a_failure_that_the_run_went_on_from_is_a_result_like_any_other() {
+    let story = Story::new();
+    let flow = r#"
+name: tolerant
+steps:
+  - {id: lint, on_failure: continue, run: 'echo lint >> log; exit 1'}
+  - {id: style, on_failure: continue, run: 'echo style >> log; exit 1'}
+  - {id: pay, run: 'echo pay >> log'}
+  - {id: test, run: 'echo test >> log; test -e ok'}
+  - {id: tell, on_failure: continue, run: 'echo tell >> log; exit 1', retry: {attempts: 2, backoff: 1ms}}
+"#;
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    story.home.write("ok", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "lint style pay test test tell tell");
+    assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })), "nothing is left to do");
+    let after = Resume { after: Some("style".to_owned()), ..Resume::default() };
+    assert_eq!(story.resume(after).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "lint style pay test test tell tell pay test tell tell");
+    // Who takes the permission back wants it done.
+    let strict = flow.replace("{id: tell, on_failure: continue,", "{id: tell,");
+    assert!(matches!(story.resume_as(&strict, Resume::default()).unwrap(), Outcome::Failed { .. }));
+}
