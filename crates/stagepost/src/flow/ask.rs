@@ -49,6 +49,8 @@ impl Runner<'_, '_> {
         if agreed || ask.on.iter().any(|(on, _)| *on == action) {
             let mut done = self.plain(attempt, StepStatus::Completed, output.clone());
             done.record.gate = Some(id.to_string());
+            let led_to = ask.on.iter().find(|(on, _)| *on == action).map(|(_, target)| target);
+            done.record.led_to = led_to.map(|target| target.as_str().to_owned());
             self.keep(unit, attempt, done)?;
         }
         Ok(Event::Answered { step: unit.step, attempt: attempt.number, action, agreed, output })

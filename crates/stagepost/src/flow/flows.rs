@@ -324,8 +324,7 @@ pub(super) fn known_of(step: Option<&StepState>, begun: u32) -> Known {
         attempt: step.and_then(StepState::last).map_or(0, |attempt| attempt.attempt).max(begun),
         failures: step.map_or(0, |step| step.failures),
         generation: step.map_or(0, |step| step.generation),
-        result: None,
-        made_for: None,
+        ..Known::default()
     }
 }
 

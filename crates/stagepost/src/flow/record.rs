@@ -48,6 +48,9 @@ pub struct Record {
     /// It failed for good, and the run went on as it was told to: that is its result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub went_on: bool,
+    /// Where it led instead of to what comes after it: a step, or `end`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub led_to: Option<String>,
     /// The gate that was answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gate: Option<String>,

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::attempts::Begun;
 use super::cleanup::is_deleted;
-use super::definition::{Action as Does, Effects, Flow, StepResult};
+use super::definition::{Action as Does, Effects, Flow, StepResult, Target};
 use super::flows::{Source, known_of, owner};
 use super::happened::Happened;
 use super::history::{History, Moment};
 use super::record::{FILES, RESULT};
-use super::reuse::{Now, Plan, Verdict};
+use super::reuse::{Now, Plan, Planned, Verdict};
 use super::runner::Runner;
-use super::schedule::{Known, and_dependents};
+use super::schedule::{Known, Led, and_dependents};
 use super::state::{Attempt, RunState, Status, StepState};
 use super::{Error, attempt, hold, made_of};
 use crate::gate::{GateId, Gates};
@@ -68,6 +68,8 @@ pub(super) struct Prepared {
     pub(super) cut_off: Vec<(String, u32)>,
     missing: Vec<(PathBuf, Attempt, Artifact)>,
     ended: Option<Status>,
+    /// Whether someone asks for steps to be done again.
+    asked: bool,
 }
 
 /// The flow that a run follows, as it was captured.
@@ -139,7 +141,8 @@ pub(super) fn prepare(
         state = RunState::of(&history, true);
     }
     let cut_off = cut_off(&flow, &state, &plan);
-    Ok(Prepared { flow, state, plan, happened, cut_off, missing, ended })
+    let asked = resume.after.is_some() || resume.again.is_some();
+    Ok(Prepared { flow, state, plan, happened, cut_off, missing, ended, asked })
 }
 
 /// What someone asks to be given up.
@@ -313,9 +316,8 @@ impl Prepared {
     /// Refuses what must not be gone on with.
     pub(super) fn check(&self, resume: &Resume) -> Result<(), Error> {
         let run = self.state.run.id.clone();
-        let asked = resume.after.is_some() || resume.again.is_some();
         match self.ended {
-            Some(Status::Completed) if !asked && self.plan.is_done() => {
+            Some(Status::Completed) if !self.asked && (self.plan.is_done() || self.led_to_end()) => {
                 return Err(Error::Over { run, status: Status::Completed });
             }
             Some(Status::Cancelled) => return Err(Error::Over { run, status: Status::Cancelled }),
@@ -365,6 +367,8 @@ impl Prepared {
             if let Some(Verdict::Reuse { attempt }) = self.plan.step(id) {
                 let made = state.and_then(|step| step.attempts.iter().find(|one| one.attempt == *attempt));
                 one.result = made.map(|made| self.check_payloads(project, made)).transpose()?;
+                one.position = made.map_or(0, |made| made.position);
+                one.led = made.and_then(|made| self.led(made));
             }
             known.insert(id.to_owned(), one);
         }
@@ -378,6 +382,24 @@ impl Prepared {
             known.insert(item.step.clone(), one);
         }
         Ok(known)
+    }
+
+    /// Where a result led.
+    fn led(&self, made: &Attempt) -> Option<Led> {
+        match made.record.led_to.as_deref()? {
+            Target::END if self.asked => Some(Led::PastEnd),
+            Target::END => Some(Led::End),
+            step => Some(Led::To(step.to_owned())),
+        }
+    }
+
+    /// Says whether a result that holds led to the end of the run.
+    fn led_to_end(&self) -> bool {
+        let led = |planned: &Planned| {
+            let current = self.state.step(&planned.step).and_then(StepState::current);
+            current.is_some_and(|one| one.record.led_to.as_deref() == Some(Target::END))
+        };
+        self.plan.steps.iter().any(|planned| planned.verdict.is_reuse() && led(planned))
     }
 
     /// Says whether the result of an item holds as far as what it shares with the others goes.

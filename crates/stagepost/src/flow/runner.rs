@@ -353,6 +353,12 @@ impl Runner<'_, '_> {
     pub(super) fn keep(&self, unit: Unit, attempt: &Attempt<'_>, done: Done) -> Sent {
         let mut done = done;
         done.record.went_on = attempt.goes_on_from(&done);
+        if let OnFailure::GoTo(target) = &attempt.step.on_failure
+            && done.record.went_on
+            && unit.item.is_none()
+        {
+            done.record.led_to = Some(target.to_string());
+        }
         let captures = attempt.step.snapshot && done.status == StepStatus::Completed;
         self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),

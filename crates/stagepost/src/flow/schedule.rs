@@ -33,6 +33,21 @@ pub(super) struct Known {
     pub(super) result: Option<StepResult>,
     /// What an item was done for, as its fingerprint has it.
     pub(super) made_for: Option<String>,
+    /// The place of the result in the history.
+    pub(super) position: u64,
+    /// Where the result led.
+    pub(super) led: Option<Led>,
+}
+
+/// Where a result led instead of to what comes after it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Led {
+    /// To a step.
+    To(String),
+    /// To the end of the run.
+    End,
+    /// To the end of the run, and someone asks for more.
+    PastEnd,
 }
 
 /// Something that happened.
@@ -114,7 +129,7 @@ impl Work {
 
     fn start_over(&mut self) {
         self.known.generation += u32::from(self.done);
-        (self.known.failures, self.known.result) = (0, None);
+        (self.known.failures, self.known.result, self.known.led) = (0, None, None);
         (self.done, self.stale, self.wait) = (false, self.busy, Duration::ZERO);
     }
 }
@@ -125,6 +140,8 @@ struct Node {
     work: Work,
     items: Option<Vec<Work>>,
     gate: Option<String>,
+    /// What it depends on led elsewhere while it ran: it is not done again.
+    left_out: bool,
     /// How often a failure of it led back.
     returns: u32,
 }
@@ -161,7 +178,7 @@ impl<'f> Schedule<'f> {
         let node = |step: &Step| {
             let work = Work::of(known.remove(step.id.as_str()).unwrap_or_default());
             let phase = if work.done { Phase::Done } else { Phase::Pending };
-            Node { phase, work, items: None, gate: None, returns: 0 }
+            Node { phase, work, items: None, gate: None, left_out: false, returns: 0 }
         };
         let nodes = flow.steps.iter().map(node).collect();
         let places: HashMap<&str, usize> =
@@ -197,7 +214,7 @@ impl<'f> Schedule<'f> {
     pub(super) fn decide(&mut self, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         match event {
-            Event::Begin => {}
+            Event::Begin => self.follow(&mut actions),
             Event::Cancelled => {
                 if !std::mem::replace(&mut self.cancelled, true) {
                     actions.push(Action::Stop);
@@ -291,7 +308,10 @@ impl<'f> Schedule<'f> {
                 if self.nodes[unit.step].returns > MOST_RETURNS {
                     return self.stop(End::Failed, Some(format!("{why}, {MOST_RETURNS} times")), actions);
                 }
-                self.jump(unit.step, target.as_str(), &why, actions);
+                // If the run is about to stop, that is where it goes on.
+                if self.ending.is_none() && !self.cancelled {
+                    self.jump(unit.step, target.as_str(), &why, actions);
+                }
             }
             OnFailure::Rollback => {
                 actions.push(Action::RollBack { unit });
@@ -338,18 +358,43 @@ impl<'f> Schedule<'f> {
         }
     }
 
-    /// Goes on with another step: back to one that was done, with all that depends on it, or on to a later one,
-    /// leaving out what lies between.
+    /// Goes where results from before led: whoever made them may have been stopped before that was done.
+    fn follow(&mut self, actions: &mut Vec<Action>) {
+        let mut led: Vec<usize> =
+            (0..self.nodes.len()).filter(|step| self.nodes[*step].work.known.led.is_some()).collect();
+        led.sort_by_key(|step| self.nodes[*step].work.known.position);
+        for from in led {
+            // One that led back may have started this one over.
+            let Some(led) = self.nodes[from].work.known.led.clone() else { continue };
+            let why = format!("step `{}` led there", self.flow.steps[from].id);
+            match led {
+                Led::To(to) if self.was_followed(from, &to) => self.leave_out(from, &to, actions),
+                Led::To(to) => self.jump(from, &to, &why, actions),
+                Led::PastEnd => self.leave_out(from, Target::END, actions),
+                Led::End => self.stop(
+                    End::Completed,
+                    Some(format!("step `{}` led to the end", self.flow.steps[from].id)),
+                    actions,
+                ),
+            }
+        }
+    }
+
+    /// Says whether what a result led to was begun. Where it led back to what it depends on, it would not hold any more.
+    fn was_followed(&self, from: usize, to: &str) -> bool {
+        let Some(to) = self.flow.number(to).map(|number| number - 1) else { return true };
+        let position = |step: usize| self.nodes[step].work.known.position;
+        let redone = self.nodes[to].phase == Phase::Pending || position(to) >= position(from);
+        redone && !self.and_dependents(to).contains(&from)
+    }
+
+    /// Goes on with another step, and leaves out what depends on this one and is not reached from there. A step that was
+    /// done is done again, with all that depends on it.
     fn jump(&mut self, from: usize, to: &str, why: &str, actions: &mut Vec<Action>) {
+        self.leave_out(from, to, actions);
         let Some(to) = self.flow.number(to).map(|number| number - 1) else { return };
         let after = self.and_dependents(to);
         if self.nodes[to].phase == Phase::Pending && !after.contains(&from) {
-            let between = self.and_dependents(from);
-            for step in between.into_iter().filter(|step| *step != from && !after.contains(step)) {
-                if self.nodes[step].phase == Phase::Pending {
-                    self.skip(step, actions);
-                }
-            }
             return;
         }
         let mut steps = Vec::new();
@@ -368,12 +413,27 @@ impl<'f> Schedule<'f> {
                 // What runs now goes on under its number; the others are listed anew.
                 self.items.insert(item_name(id, item), work.known.clone());
             }
+            node.left_out = false;
             let busy = node.work.busy || node.items.iter().flatten().any(|work| work.busy);
             if !busy {
                 (node.items, node.phase) = (None, Phase::Pending);
             }
         }
         actions.push(Action::Void { steps, why: why.to_owned() });
+    }
+
+    /// Leaves out what depends on a step that led elsewhere, unless it is reached from there.
+    fn leave_out(&mut self, from: usize, to: &str, actions: &mut Vec<Action>) {
+        let after = self.flow.number(to).map(|number| self.and_dependents(number - 1)).unwrap_or_default();
+        let between = self.and_dependents(from);
+        for step in between.into_iter().filter(|step| *step != from && !after.contains(step)) {
+            match self.nodes[step].phase {
+                Phase::Pending => self.skip(step, actions),
+                // It runs for what is given up already.
+                Phase::Open => self.nodes[step].left_out = true,
+                _ => {}
+            }
+        }
     }
 
     /// A step and all that depends on it.
@@ -440,6 +500,9 @@ impl<'f> Schedule<'f> {
     }
 
     fn open(&mut self, step: usize, actions: &mut Vec<Action>) {
+        if std::mem::take(&mut self.nodes[step].left_out) {
+            return self.skip(step, actions);
+        }
         let definition = &self.flow.steps[step];
         let document = self.scope(step).document();
         let holds = definition.condition.as_ref().map_or(Ok(true), |condition| condition.holds(&document));

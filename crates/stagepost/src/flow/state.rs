@@ -145,6 +145,8 @@ pub struct Attempt {
     pub checkpoint: CheckpointId,
     /// The number of the checkpoint in its run.
     pub seq: u64,
+    /// Its place in the history, whatever its step and run; 0 if its checkpoint is pruned.
+    pub position: u64,
     /// Its payloads; none if it was pruned.
     pub artifacts: Vec<Artifact>,
     /// Whether files were captured with it.
@@ -179,7 +181,7 @@ pub struct Summary {
 }
 
 impl Attempt {
-    fn of(checkpoint: &Checkpoint, status: StepStatus, attempt: u32) -> Self {
+    fn of(checkpoint: &Checkpoint, position: u64, status: StepStatus, attempt: u32) -> Self {
         let content = &checkpoint.content;
         Self {
             attempt,
@@ -188,6 +190,7 @@ impl Attempt {
             run: checkpoint.run.clone(),
             checkpoint: checkpoint.id,
             seq: checkpoint.seq,
+            position,
             artifacts: content.artifacts.clone(),
             has_files: content.snapshot.is_some(),
             record: Record::of(&content.metadata),
@@ -204,6 +207,7 @@ impl Attempt {
             run: run.clone(),
             checkpoint: summary.checkpoint,
             seq: summary.seq,
+            position: 0,
             artifacts: Vec::new(),
             has_files: false,
             record: Record { took_us: summary.took_us, ..Record::default() },
@@ -342,13 +346,13 @@ impl RunState {
 
     fn take_in(&mut self, moment: &Moment, places: &mut HashMap<String, usize>) {
         match moment {
-            Moment::Checkpoint { checkpoint, .. } => {
+            Moment::Checkpoint { checkpoint, position } => {
                 self.changed_at = checkpoint.created_at;
                 if let Kind::Step { step, status, attempt } = &checkpoint.content.kind {
                     let place = self.place(step, places);
                     // A summary may have told of it before: it was to be pruned, and was not.
                     self.steps[place].attempts.retain(|known| known.checkpoint != checkpoint.id);
-                    self.steps[place].ended(Attempt::of(checkpoint, *status, *attempt));
+                    self.steps[place].ended(Attempt::of(checkpoint, *position, *status, *attempt));
                 }
                 for step in kept::read(checkpoint) {
                     self.kept(step, &checkpoint.run, places);

@@ -6,5 +6,6 @@ mod from_files;
 mod going_on;
 mod hostile;
 mod in_code;
+mod leading;
 mod seed;
 mod support;

@@ -58,6 +58,13 @@ impl Story {
         self.resume(Resume { source: Some(Self::source(text)), ..resume })
     }
 
+    /// Drives the run until something goes on, and not a moment longer, as if the driver were killed there.
+    pub(crate) fn killed_at(&self, line: &str, work: impl FnOnce(&Self) -> Result<Outcome, Error>) {
+        *self.watch.1.lock().unwrap() = Some(line.to_owned());
+        let driven = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(self)));
+        assert!(driven.is_err(), "it never got to `{line}`: {driven:?}");
+    }
+
     pub(crate) fn state(&self) -> RunState {
         RunState::load(&self.project, &self.id).unwrap()
     }
@@ -76,9 +83,9 @@ impl Story {
     }
 }
 
-/// Writes down what goes on.
+/// Writes down what goes on. Dies when it sees the line that it is to die of.
 #[derive(Default)]
-pub(crate) struct Lines(Mutex<Vec<String>>);
+pub(crate) struct Lines(Mutex<Vec<String>>, Mutex<Option<String>>);
 
 impl Lines {
     pub(crate) fn take(&self) -> Vec<String> {
@@ -97,6 +104,10 @@ impl Watch for Lines {
             Progress::RolledBack { step } => format!("rolled back {step}"),
             _ => "?".to_owned(),
         };
+        let dies = self.1.lock().unwrap().take_if(|of| *of == line).is_some();
         self.0.lock().unwrap().push(line);
+        if dies {
+            std::panic::resume_unwind(Box::new("killed"));
+        }
     }
 }
