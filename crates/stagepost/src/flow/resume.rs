@@ -18,7 +18,7 @@ use super::reuse::{Now, Plan, Planned, Verdict};
 use super::runner::Runner;
 use super::schedule::{Known, Led, and_dependents};
 use super::state::{Attempt, RunState, Status, StepState};
-use super::{Error, attempt, hold, made_of};
+use super::{Error, Fingerprint, attempt, hold, made_of};
 use crate::gate::{GateId, Gates};
 use crate::model::{Artifact, RunId, StepStatus};
 use crate::project::Project;
@@ -64,7 +64,7 @@ pub(super) struct Prepared {
     pub(super) plan: Plan,
     /// What is written down before anything is done.
     pub(super) happened: Vec<Happened>,
-    /// Steps that may be done once only and were cut off, with the attempt.
+    /// Steps and items that may be done once only and were cut off, with the attempt.
     pub(super) cut_off: Vec<(String, u32)>,
     missing: Vec<(PathBuf, Attempt, Artifact)>,
     ended: Option<Status>,
@@ -140,7 +140,7 @@ pub(super) fn prepare(
         happened.push(voided);
         state = RunState::of(&history, true);
     }
-    let cut_off = cut_off(&flow, &state, &plan);
+    let cut_off = cut_off(&flow, &state, &plan, begun);
     let asked = resume.after.is_some() || resume.again.is_some();
     Ok(Prepared { flow, state, plan, happened, cut_off, missing, ended, asked })
 }
@@ -199,18 +199,49 @@ fn given_up(flow: &Flow, state: &RunState, plan: &Plan) -> Vec<String> {
     state.steps.iter().filter(gone).map(|step| step.step.clone()).collect()
 }
 
-/// Steps that may be done once only and were stopped in the middle.
-fn cut_off(flow: &Flow, state: &RunState, plan: &Plan) -> Vec<(String, u32)> {
-    let once = flow.steps.iter().filter(|step| step.effects == Effects::Once);
-    let in_the_middle = |step: &str| match plan.step(step) {
-        Some(Verdict::Interrupted { attempt }) => Some(*attempt),
-        Some(Verdict::Failed { attempt }) => {
-            let last = state.step(step)?.last()?;
-            (last.record.timed_out || last.record.signal.is_some()).then_some(*attempt)
+/// Steps and items that may be done once only and were stopped in the middle.
+fn cut_off(flow: &Flow, state: &RunState, plan: &Plan, begun: &Begun) -> Vec<(String, u32)> {
+    let mut cut_off = Vec::new();
+    for step in flow.steps.iter().filter(|step| step.effects == Effects::Once) {
+        let id = step.id.as_str();
+        match plan.step(id) {
+            Some(Verdict::Reuse { .. }) => {}
+            _ if step.for_each.is_some() => {
+                let names = items(state, begun).into_iter().filter(|name| owner(name) == id);
+                cut_off.extend(names.filter_map(|name| {
+                    let attempt = in_the_middle(state, begun, &name)?;
+                    Some((name, attempt))
+                }));
+            }
+            Some(Verdict::Interrupted { .. } | Verdict::Failed { .. }) => {
+                cut_off.extend(in_the_middle(state, begun, id).map(|attempt| (id.to_owned(), attempt)));
+            }
+            _ => {}
         }
-        _ => None,
+    }
+    cut_off
+}
+
+/// The newest attempt of a step or item, if nobody knows how far it got.
+fn in_the_middle(state: &RunState, begun: &Begun, name: &str) -> Option<u32> {
+    let last = state.step(name).and_then(StepState::last);
+    let (ended, begun) = (last.map_or(0, |one| one.attempt), begun.attempts.get(name).copied().unwrap_or(0));
+    if begun > ended {
+        return Some(begun);
+    }
+    let last = last?;
+    let stopped = match last.status {
+        StepStatus::Cancelled => true,
+        StepStatus::Failed => last.record.timed_out || last.record.signal.is_some(),
+        _ => false,
     };
-    once.filter_map(|step| Some((step.id.to_string(), in_the_middle(step.id.as_str())?))).collect()
+    stopped.then_some(last.attempt)
+}
+
+/// The items that are known: they ended, or at least began.
+fn items(state: &RunState, begun: &Begun) -> BTreeSet<String> {
+    let names = state.steps.iter().map(|step| &step.step).chain(begun.attempts.keys());
+    names.filter(|name| name.contains('/')).cloned().collect()
 }
 
 /// Looks at what is there now: definitions, files, gates. Also returns files that steps left and that are gone.
@@ -372,14 +403,16 @@ impl Prepared {
             }
             known.insert(id.to_owned(), one);
         }
-        for item in self.state.steps.iter().filter(|step| step.step.contains('/')) {
-            let mut one = known_of(Some(item), attempts(&item.step));
-            if let Some(made) = item.current().filter(|made| self.item_holds(owner(&item.step), made)) {
+        for name in items(&self.state, begun) {
+            let item = self.state.step(&name);
+            let mut one = known_of(item, attempts(&name));
+            if let Some(made) = item.and_then(StepState::current).filter(|made| self.item_holds(&name, made))
+            {
                 one.result = Some(self.check_payloads(project, made)?);
                 let made_for = made.record.fingerprint.as_ref().and_then(|print| print.part("item"));
                 one.made_for = made_for.map(str::to_owned);
             }
-            known.insert(item.step.clone(), one);
+            known.insert(name, one);
         }
         Ok(known)
     }
@@ -403,8 +436,8 @@ impl Prepared {
     }
 
     /// Says whether the result of an item holds as far as what it shares with the others goes.
-    fn item_holds(&self, step: &str, made: &Attempt) -> bool {
-        let Some(step) = self.flow.step(step) else { return false };
+    fn item_holds(&self, name: &str, made: &Attempt) -> bool {
+        let Some(step) = self.flow.step(owner(name)) else { return false };
         let same_need = |need: &str| {
             let current = self.state.step(need).and_then(StepState::current).map(|one| one.attempt);
             current.as_ref() == made.record.consumed.get(need)
@@ -430,25 +463,29 @@ impl Prepared {
 }
 
 impl Runner<'_, '_> {
-    /// Finds out what became of a step that may be done once only and was cut off: its `verify` tells, or a person.
+    /// Finds out what became of a step or item that may be done once only and was cut off: its `verify` tells, or a
+    /// person.
     pub(super) fn settle(
         &self,
-        step: &str,
+        name: &str,
         number: u32,
         resume: &Resume,
         known: &mut HashMap<String, Known>,
         input: &Value,
     ) -> Result<(), Error> {
+        let step = owner(name);
         let definition = self.flow.step(step).expect("it is a step of the flow");
-        let decided = resume.decided.iter().find(|(name, _)| name == step).map(|(_, decided)| *decided);
+        let of = |what: &str| resume.decided.iter().find(|(of, _)| of == what).map(|(_, decided)| *decided);
+        let decided = of(name).or_else(|| of(step));
         let schedule = super::schedule::Schedule::new(&self.flow, input.clone(), 1, known.clone());
         let at = self.flow.number(step).map_or(0, |number| number - 1);
-        let unit = super::schedule::Unit { step: at, item: None };
+        let item = name.split_once('/').and_then(|(_, item)| item.parse().ok());
+        let unit = super::schedule::Unit { step: at, item };
         let attempt = self.attempt(
             &schedule,
             unit,
             number + 1,
-            known.get(step).map_or(0, |one| one.generation),
+            known.get(name).map_or(0, |one| one.generation),
             std::time::Duration::ZERO,
         );
         let done = match (decided, &definition.verify) {
@@ -461,7 +498,7 @@ impl Runner<'_, '_> {
             return match (decided, &definition.verify) {
                 // It says that nothing was done, so doing it is safe.
                 (None, Some(_)) => Ok(()),
-                _ => Err(Error::Once { step: step.to_owned(), attempt: number }),
+                _ => Err(Error::Once { step: name.to_owned(), attempt: number }),
             };
         }
         let mut end = self.plain(&attempt, StepStatus::Completed, Value::Null);
@@ -470,8 +507,9 @@ impl Runner<'_, '_> {
             None => "it was cut off; its check said that it had been done".to_owned(),
         });
         self.keep(unit, &attempt, attempt::Done { hopeless: false, ..end })?;
-        let entry = known.entry(step.to_owned()).or_default();
+        let entry = known.entry(name.to_owned()).or_default();
         entry.attempt = attempt.number;
+        entry.made_for = attempt.item.as_ref().map(Fingerprint::hash);
         entry.result = Some(StepResult {
             status: StepStatus::Completed,
             exit: None,

@@ -341,7 +341,11 @@ impl Runner<'_, '_> {
     pub(super) fn plain(&self, attempt: &Attempt<'_>, status: StepStatus, result: Value) -> Done {
         let record = Record {
             consumed: attempt.consumed.iter().cloned().collect(),
-            fingerprint: Some(made_of::fingerprint(attempt.step, &self.project.place().root, None)),
+            fingerprint: Some(made_of::fingerprint(
+                attempt.step,
+                &self.project.place().root,
+                attempt.item.as_ref(),
+            )),
             ..Record::default()
         };
         let json = serde_json::to_vec(&result).expect("a value has string keys only");

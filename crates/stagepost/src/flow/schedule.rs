@@ -493,10 +493,15 @@ impl<'f> Schedule<'f> {
         scope
     }
 
-    /// What an item is done for.
+    /// What an item is done for; nothing if it is not known yet.
     pub(super) fn item(&self, unit: Unit) -> Option<(usize, Value)> {
         let item = unit.item?;
-        Some((item, self.nodes[unit.step].items.as_ref()?.get(item)?.item.clone()))
+        if let Some(items) = &self.nodes[unit.step].items {
+            return Some((item, items.get(item)?.item.clone()));
+        }
+        let each = self.flow.steps[unit.step].for_each.as_ref()?;
+        let list = each.list.value(&self.scope(unit.step).document())?;
+        Some((item, list.get(item)?.clone()))
     }
 
     fn open(&mut self, step: usize, actions: &mut Vec<Action>) {
@@ -527,7 +532,11 @@ impl<'f> Schedule<'f> {
                 let id = definition.id.as_str();
                 let work = |(item, value): (usize, Value)| {
                     let mut known = self.items.get(&item_name(id, item)).cloned().unwrap_or_default();
-                    if known.made_for != Some(Fingerprint::hash(&value)) && known.result.take().is_some() {
+                    let made_for_another = known
+                        .made_for
+                        .as_ref()
+                        .is_some_and(|made_for| *made_for != Fingerprint::hash(&value));
+                    if made_for_another && known.result.take().is_some() {
                         known.generation += 1;
                     }
                     Work { item: value, ..Work::of(known) }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod asking;
+mod each;
 mod from_files;
 mod going_on;
 mod hostile;

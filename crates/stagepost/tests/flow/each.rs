@@ -1,0 +1,62 @@
+//! Steps that are done for each of a list: cut off, changed, led elsewhere, left out one by one.
+
+use serde_json::json;
+use stagepost::flow::{Decided, Error, Outcome, Resume};
+
+use crate::support::Story;
+
+fn result(story: &Story, step: &str) -> serde_json::Value {
+    let state = story.state();
+    let kept = state.step(step).unwrap().current().unwrap().artifact("result").unwrap().blob;
+    serde_json::from_slice(&story.project.store().load(&kept).unwrap()).unwrap()
+}
+
+const PAY: &str = r#"
+name: pay
+steps:
+  - id: pay
+    effects: once
+    for_each: {list: [7, 8]}
+    run: 'echo "$STAGEPOST_STEP $STAGEPOST_ATTEMPT" >> log'
+  - {id: after, run: 'echo after >> log'}
+"#;
+
+#[test]
+fn an_item_that_may_be_done_once_only_waits_for_a_person_when_it_was_cut_off() {
+    let decide = |decided: Decided, name: &str| {
+        let story = Story::new();
+        story.killed_at("pay/0 begins (1)", |story| story.start(PAY));
+        let refused = story.resume(Resume::default()).unwrap_err();
+        assert!(
+            matches!(&refused, Error::Once { step, attempt: 1 } if step == "pay/0"),
+            "nobody knows what became of it: {refused}"
+        );
+        let resume = Resume { decided: vec![(name.to_owned(), decided)], ..Resume::default() };
+        assert_eq!(story.resume(resume).unwrap(), Outcome::Completed);
+        story.lines("log")
+    };
+    assert_eq!(decide(Decided::Done, "pay/0"), "pay/1 1 after");
+    assert_eq!(decide(Decided::Redo, "pay"), "pay/0 2 pay/1 1 after");
+}
+
+#[test]
+fn the_check_of_an_item_that_was_cut_off_is_asked_first() {
+    let flow = PAY.replace(
+        "run: 'echo \"$STAGEPOST_STEP",
+        "verify: 'grep -q ''\"item\":7'' \"$STAGEPOST_INPUT\" && echo 7 >> asked'\n    run: 'echo \"$STAGEPOST_STEP",
+    );
+    let flow = flow.replace("list: [7, 8]", "list: [7]");
+    let story = Story::new();
+    story.killed_at("pay/0 begins (1)", |story| story.start(&flow));
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!((story.lines("asked").as_str(), story.lines("log").as_str()), ("7", "after"));
+}
+
+#[test]
+fn an_item_that_was_cut_off_counts() {
+    let story = Story::new();
+    let flow = PAY.replace("effects: once", "effects: idempotent");
+    story.killed_at("pay/1 begins (1)", |story| story.start(&flow));
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "pay/0 1 pay/1 2 after");
+}
