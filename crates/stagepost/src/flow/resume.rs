@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::attempts::Begun;
 use super::cleanup::is_deleted;
-use super::definition::{Action as Does, Effects, Flow, StepResult, Target};
+use super::definition::{Action as Does, Effects, Flow, Step, StepResult, Target};
 use super::flows::{Source, known_of, owner};
 use super::happened::Happened;
 use super::history::{History, Moment};
@@ -66,6 +66,8 @@ pub(super) struct Prepared {
     pub(super) happened: Vec<Happened>,
     /// Steps and items that may be done once only and were cut off, with the attempt.
     pub(super) cut_off: Vec<(String, u32)>,
+    /// What is there now.
+    now: Now,
     missing: Vec<(PathBuf, Attempt, Artifact)>,
     ended: Option<Status>,
     /// Whether someone asks for steps to be done again.
@@ -142,7 +144,7 @@ pub(super) fn prepare(
     }
     let cut_off = cut_off(&flow, &state, &plan, begun);
     let asked = resume.after.is_some() || resume.again.is_some();
-    Ok(Prepared { flow, state, plan, happened, cut_off, missing, ended, asked })
+    Ok(Prepared { flow, state, plan, happened, cut_off, now: known_now, missing, ended, asked })
 }
 
 /// What someone asks to be given up.
@@ -406,11 +408,15 @@ impl Prepared {
         for name in items(&self.state, begun) {
             let item = self.state.step(&name);
             let mut one = known_of(item, attempts(&name));
-            if let Some(made) = item.and_then(StepState::current).filter(|made| self.item_holds(&name, made))
-            {
-                one.result = Some(self.check_payloads(project, made)?);
-                let made_for = made.record.fingerprint.as_ref().and_then(|print| print.part("item"));
-                one.made_for = made_for.map(str::to_owned);
+            match item.and_then(StepState::current) {
+                Some(made) if self.item_holds(&name, made) => {
+                    one.result = Some(self.check_payloads(project, made)?);
+                    let made_for = made.record.fingerprint.as_ref().and_then(|print| print.part("item"));
+                    one.made_for = made_for.map(str::to_owned);
+                }
+                // It is done again because what it was made from changed.
+                Some(_) => one.generation += 1,
+                None => {}
             }
             known.insert(name, one);
         }
@@ -443,7 +449,14 @@ impl Prepared {
             current.as_ref() == made.record.consumed.get(need)
                 && self.plan.step(need).is_some_and(Verdict::is_reuse)
         };
-        !made.pruned && step.needs.iter().all(|need| same_need(need.as_str()))
+        !made.pruned && step.needs.iter().all(|need| same_need(need.as_str())) && self.is_made_so(step, made)
+    }
+
+    /// Says whether an item would be made now as it was. Which list it is part of does not matter, only what it is for.
+    fn is_made_so(&self, step: &Step, made: &Attempt) -> bool {
+        let now = self.now.fingerprints.get(step.id.as_str());
+        let (Some(before), Some(now)) = (&made.record.fingerprint, now) else { return true };
+        before.differences(now).iter().all(|part| part == "item" || part == "for_each")
     }
 
     /// Reads every payload of an attempt that is reused, and returns its result.

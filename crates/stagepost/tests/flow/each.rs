@@ -60,3 +60,39 @@ fn an_item_that_was_cut_off_counts() {
     assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
     assert_eq!(story.lines("log"), "pay/0 1 pay/1 2 after");
 }
+
+#[test]
+fn items_that_would_be_made_otherwise_now_are_made_again() {
+    let flow = r#"
+name: mixed
+env: {WORD: old}
+steps:
+  - id: work
+    for_each: {list: [0, 1, 2]}
+    inputs: [in.txt]
+    run: |
+      echo "$STAGEPOST_STEP $STAGEPOST_KEY" >> log
+      printf '"%s %s"' "$WORD" "$(cat in.txt)" > "$STAGEPOST_OUTPUT"
+      test -e ok || test "$STAGEPOST_STEP" != work/2
+"#;
+    let (new, started) = (flow.replace("WORD: old", "WORD: new"), || {
+        let story = Story::new();
+        story.home.write("in.txt", "1");
+        assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+        story.home.write("ok", "");
+        story
+    });
+    let story = started();
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log").matches("work/").count(), 4, "what holds is not done again");
+    let story = started();
+    assert_eq!(story.resume_as(&new, Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(result(&story, "work"), json!(["new 1", "new 1", "new 1"]));
+    let log = story.lines("log");
+    let keys: Vec<&str> = log.split(' ').skip(1).step_by(2).collect();
+    assert_ne!(keys[0], keys[3], "it is done again on purpose: {log}");
+    let story = started();
+    story.home.write("in.txt", "2");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(result(&story, "work"), json!(["old 2", "old 2", "old 2"]));
+}
