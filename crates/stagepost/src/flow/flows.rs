@@ -143,7 +143,8 @@ impl<'p> Flows<'p> {
         let mut known = prepared.known(self.project, &begun)?;
         let only = resume.again.as_ref().filter(|again| again.only).map(|again| again.step.clone());
         self.write_down(id, prepared.happened)?;
-        let runner = self.runner(id, hold, prepared.flow, drive)?;
+        let mut runner = self.runner(id, hold, prepared.flow, drive)?;
+        runner.before = Mutex::new(prepared.before);
         for (name, attempt) in prepared.cut_off {
             runner.settle(&name, attempt, &resume, &mut known, &input)?;
         }

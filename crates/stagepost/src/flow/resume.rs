@@ -15,12 +15,12 @@ use super::happened::Happened;
 use super::history::{History, Moment};
 use super::record::{FILES, RESULT};
 use super::reuse::{Now, Plan, Planned, Verdict};
-use super::runner::Runner;
+use super::runner::{Runner, before_step};
 use super::schedule::{Known, Led, and_dependents};
 use super::state::{Attempt, RunState, Status, StepState};
 use super::{Error, Fingerprint, attempt, hold, made_of};
 use crate::gate::{GateId, Gates};
-use crate::model::{Artifact, RunId, StepStatus};
+use crate::model::{Artifact, Checkpoint, Kind, RunId, StepStatus};
 use crate::project::Project;
 use crate::store::Found;
 
@@ -66,6 +66,8 @@ pub(super) struct Prepared {
     pub(super) happened: Vec<Happened>,
     /// Steps and items that may be done once only and were cut off, with the attempt.
     pub(super) cut_off: Vec<(String, u32)>,
+    /// The files as they were before the first attempt at steps that are not done.
+    pub(super) before: HashMap<String, Checkpoint>,
     /// What is there now.
     now: Now,
     missing: Vec<(PathBuf, Attempt, Artifact)>,
@@ -118,6 +120,7 @@ pub(super) fn prepare(
         return Err(Error::Deleted { run: id.clone() });
     }
     let mut history = load_sound(project, id)?;
+    let before = before_first(&history);
     let state = RunState::of(&history, hold::is_driven(project, id));
     let captured = source_of(&state)?;
     let Source { flow, definition } = resume.source.clone().unwrap_or_else(|| captured.clone());
@@ -144,7 +147,33 @@ pub(super) fn prepare(
     }
     let cut_off = cut_off(&flow, &state, &plan, begun);
     let asked = resume.after.is_some() || resume.again.is_some();
-    Ok(Prepared { flow, state, plan, happened, cut_off, now: known_now, missing, ended, asked })
+    Ok(Prepared { flow, state, plan, happened, cut_off, before, now: known_now, missing, ended, asked })
+}
+
+/// The files as they were before the first attempt at each step that was begun and is not done. A run that ended begins
+/// its steps anew.
+fn before_first(history: &History) -> HashMap<String, Checkpoint> {
+    let mut before = HashMap::new();
+    for moment in &history.moments {
+        match moment {
+            Moment::Checkpoint { checkpoint, .. } => match &checkpoint.content.kind {
+                Kind::Safety { before: what } if checkpoint.content.snapshot.is_some() => {
+                    before.entry(what.clone()).or_insert_with(|| checkpoint.clone());
+                }
+                Kind::Step { step, status: StepStatus::Completed | StepStatus::Skipped, .. } => {
+                    before.remove(&before_step(step));
+                }
+                _ => {}
+            },
+            Moment::Happened { happened: Happened::Ended { .. }, .. } => before.clear(),
+            Moment::Happened { happened: Happened::Voided { steps, .. }, .. } => {
+                steps.iter().for_each(|step| drop(before.remove(&before_step(step))));
+            }
+            Moment::Happened { .. } => {}
+        }
+    }
+    let step = |what: String| what.strip_prefix(&before_step("")).map(str::to_owned);
+    before.into_iter().filter_map(|(what, checkpoint)| Some((step(what)?, checkpoint))).collect()
 }
 
 /// What someone asks to be given up.

@@ -103,8 +103,8 @@ pub(super) struct Runner<'p, 'd> {
     pub(super) drive_mark: String,
     pub(super) hold: Hold,
     pub(super) guard: OnceLock<Option<Guard>>,
-    /// The files as they were before steps that are to be rolled back.
-    pub(super) before: Mutex<HashMap<Unit, Checkpoint>>,
+    /// The files as they were before steps and items that are to be rolled back, by their names.
+    pub(super) before: Mutex<HashMap<String, Checkpoint>>,
     /// Brings the files up to date that other tools read.
     pub(super) views: Publisher,
 }
@@ -258,7 +258,7 @@ impl Runner<'_, '_> {
                 self.drive.watch.saw(Progress::Voided { steps: &steps, why: &why });
                 self.say(&Happened::Voided { steps, why })?;
             }
-            Action::RollBack { unit } => self.roll_back(unit, &schedule.name(unit))?,
+            Action::RollBack { unit } => self.roll_back(&schedule.name(unit))?,
             Action::Stop => self.stop.cancel(),
             Action::End { status, why } => return self.end(status, why).map(Some),
             Action::Wait { step, gate } => {
@@ -308,7 +308,7 @@ impl Runner<'_, '_> {
             ));
         }
         if attempt.step.on_failure == OnFailure::Rollback {
-            self.remember_files(unit, attempt)?;
+            self.remember_files(attempt)?;
         }
         self.begun.start(&attempt.name, attempt.number).map_err(|source| Error::File {
             doing: "write to",
@@ -379,6 +379,9 @@ impl Runner<'_, '_> {
             ..Save::default()
         })?;
         self.views.changed();
+        if done.status == StepStatus::Completed {
+            self.before.lock().unwrap_or_else(PoisonError::into_inner).remove(&attempt.name);
+        }
         self.drive.watch.saw(Progress::Ended {
             step: &attempt.name,
             attempt: attempt.number,
@@ -389,20 +392,25 @@ impl Runner<'_, '_> {
         Ok(ended(unit, attempt.number, &done))
     }
 
-    fn remember_files(&self, unit: Unit, attempt: &Attempt<'_>) -> Result<(), Error> {
+    /// Keeps the files as they are before the first attempt. Later ones, also those after a crash, go back to there too.
+    fn remember_files(&self, attempt: &Attempt<'_>) -> Result<(), Error> {
+        if self.before.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&attempt.name) {
+            return Ok(());
+        }
         let saved = self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),
             begun: true,
-            kind: Some(Kind::Safety { before: format!("step {}", attempt.name) }),
+            kind: Some(Kind::Safety { before: before_step(&attempt.name) }),
             files: Some(Files::default()),
             ..Save::default()
         })?;
-        self.before.lock().unwrap_or_else(PoisonError::into_inner).insert(unit, saved);
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        before.insert(attempt.name.clone(), saved);
         Ok(())
     }
 
-    fn roll_back(&self, unit: Unit, step: &str) -> Result<(), Error> {
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).remove(&unit);
+    fn roll_back(&self, step: &str) -> Result<(), Error> {
+        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).remove(step);
         if let Some(before) = before {
             self.project.restore(&before, &Wish::default())?;
             self.drive.watch.saw(Progress::RolledBack { step });
@@ -426,6 +434,11 @@ impl Runner<'_, '_> {
             _ => Outcome::Failed { why },
         })
     }
+}
+
+/// What a checkpoint of the files is made before.
+pub(super) fn before_step(name: &str) -> String {
+    format!("step {name}")
 }
 
 fn ended(unit: Unit, attempt: u32, done: &Done) -> Event {

@@ -28,3 +28,31 @@ steps:
     let strict = flow.replace("{id: tell, on_failure: continue,", "{id: tell,");
     assert!(matches!(story.resume_as(&strict, Resume::default()).unwrap(), Outcome::Failed { .. }));
 }
+
+const CAREFUL: &str = r#"
+name: careful
+steps:
+  - {id: a, run: 'rm -f base.txt; false', retry: {attempts: 2, backoff: 1ms}, on_failure: rollback}
+"#;
+
+#[test]
+fn a_rollback_goes_back_to_where_the_first_attempt_began() {
+    let story = Story::new();
+    story.home.write("base.txt", "base");
+    assert!(matches!(story.start(CAREFUL).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.home.read("base.txt").as_deref(), Some("base"));
+    // Someone who asks again begins again.
+    story.home.write("base.txt", "mended");
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.home.read("base.txt").as_deref(), Some("mended"));
+}
+
+#[test]
+fn a_rollback_goes_back_to_where_the_first_attempt_began_also_after_a_crash() {
+    let story = Story::new();
+    story.home.write("base.txt", "base");
+    story.killed_at("a failed (1)", |story| story.start(CAREFUL));
+    assert_eq!(story.home.read("base.txt"), None);
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.home.read("base.txt").as_deref(), Some("base"));
+}
