@@ -146,6 +146,13 @@ struct Node {
     returns: u32,
 }
 
+impl Node {
+    /// Says whether anything of it runs.
+    fn is_busy(&self) -> bool {
+        self.work.busy || self.items.iter().flatten().any(|work| work.busy)
+    }
+}
+
 /// What went wrong with an attempt.
 struct Trouble {
     error: Option<String>,
@@ -261,18 +268,31 @@ impl<'f> Schedule<'f> {
         work.known.attempt = work.known.attempt.max(result.attempt);
         if std::mem::take(&mut work.stale) {
             // What it was made from is gone: its end is in the history and counts for nothing.
-            if matches!(result.status, StepStatus::Completed | StepStatus::Skipped) {
-                work.known.generation += 1;
+            let counts = matches!(result.status, StepStatus::Completed | StepStatus::Skipped);
+            work.known.generation += u32::from(counts);
+            let known = work.known.clone();
+            if counts {
                 let steps = vec![self.name(unit)];
                 actions.push(Action::Void { steps, why: "what it was made from changed".to_owned() });
             }
-            self.nodes[unit.step].phase = Phase::Pending;
+            self.start_again(unit, known);
             return;
         }
         match result.status {
             StepStatus::Completed | StepStatus::Skipped => self.done(unit, result),
             StepStatus::Failed => self.failed(unit, result, trouble, actions),
             _ => {}
+        }
+    }
+
+    /// Begins a step anew, as soon as nothing of it runs any more.
+    fn start_again(&mut self, unit: Unit, known: Known) {
+        if unit.item.is_some() {
+            self.items.insert(self.name(unit), known);
+        }
+        let node = &mut self.nodes[unit.step];
+        if !node.is_busy() {
+            (node.items, node.phase) = (None, Phase::Pending);
         }
     }
 
@@ -302,8 +322,10 @@ impl<'f> Schedule<'f> {
         };
         match &step.on_failure {
             OnFailure::Continue => self.done(unit, result),
+            // The others that run end first; then the step as a whole has failed, and leads there.
+            OnFailure::GoTo(_) if unit.item.is_some() => self.done(unit, result),
             OnFailure::GoTo(target) => {
-                self.done(Unit { item: None, ..unit }, result);
+                self.done(unit, result);
                 self.nodes[unit.step].returns += 1;
                 if self.nodes[unit.step].returns > MOST_RETURNS {
                     return self.stop(End::Failed, Some(format!("{why}, {MOST_RETURNS} times")), actions);
@@ -414,8 +436,7 @@ impl<'f> Schedule<'f> {
                 self.items.insert(item_name(id, item), work.known.clone());
             }
             node.left_out = false;
-            let busy = node.work.busy || node.items.iter().flatten().any(|work| work.busy);
-            if !busy {
+            if !node.is_busy() {
                 (node.items, node.phase) = (None, Phase::Pending);
             }
         }
@@ -584,6 +605,9 @@ impl<'f> Schedule<'f> {
 
     fn idle(&self, step: usize, most: usize) -> Vec<Unit> {
         let node = &self.nodes[step];
+        if self.leads_elsewhere(step) {
+            return Vec::new();
+        }
         let idle = |work: &Work| !work.busy && !work.done;
         match &node.items {
             Some(items) => {
@@ -596,16 +620,28 @@ impl<'f> Schedule<'f> {
         }
     }
 
-    /// Puts the results of items together when all are there.
+    /// Says whether an item failed, and that leads elsewhere: then no other item is begun.
+    fn leads_elsewhere(&self, step: usize) -> bool {
+        let failed = |work: &Work| {
+            work.known.result.as_ref().is_some_and(|result| result.status == StepStatus::Failed)
+        };
+        matches!(self.flow.steps[step].on_failure, OnFailure::GoTo(_))
+            && self.nodes[step].items.iter().flatten().any(failed)
+    }
+
+    /// Puts the results of items together when all are there that will be.
     fn join(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let leads_elsewhere = self.leads_elsewhere(step);
         let node = &mut self.nodes[step];
         let Some(items) = &node.items else { return };
-        if node.work.busy || node.work.done || !items.iter().all(|work| work.done) {
+        let are_there = items.iter().all(|work| work.done) || (leads_elsewhere && !node.is_busy());
+        if node.work.busy || node.work.done || !are_there {
             return;
         }
-        let results = || items.iter().filter_map(|work| work.known.result.as_ref());
-        let output = results().map(|result| result.output.clone()).collect();
-        let failed = results().any(|result| result.status == StepStatus::Failed);
+        let results = || items.iter().map(|work| work.known.result.as_ref());
+        let output =
+            results().map(|result| result.map_or(Value::Null, |result| result.output.clone())).collect();
+        let failed = results().flatten().any(|result| result.status == StepStatus::Failed);
         let status = if failed { StepStatus::Failed } else { StepStatus::Completed };
         node.work.busy = true;
         self.awaited += 1;

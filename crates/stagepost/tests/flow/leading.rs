@@ -172,3 +172,31 @@ steps:
     assert_eq!(story.lines("log").matches("slow").count(), 1, "{}", story.lines("log"));
     assert_eq!(status(&story, "slow"), StepStatus::Skipped);
 }
+
+const EACH: &str = r#"
+name: each
+steps:
+  - id: work
+    for_each: {list: [0, 1, 2, 3], side_by_side: 2}
+    on_failure: {goto: fix}
+    run: |
+      echo "begin $STAGEPOST_STEP" >> log
+      if test "$STAGEPOST_STEP" = work/0; then exit 1; fi
+      sleep 0.4
+      echo "end $STAGEPOST_STEP" >> log
+  - {id: use, run: 'echo use >> log'}
+  - {id: fix, run: 'echo fix >> log; test -e ok'}
+"#;
+
+#[test]
+fn a_failed_item_leads_elsewhere_when_the_others_that_run_have_ended() {
+    let mut story = Story::new();
+    story.jobs = 2;
+    assert!(matches!(story.start(EACH).unwrap(), Outcome::Failed { .. }));
+    let log = story.lines("log");
+    assert!(log.ends_with("end work/1 fix") && !log.contains("work/2") && !log.contains("use"), "{log}");
+    story.home.write("ok", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), format!("{log} fix"), "the step has its result and is not done again");
+    assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })));
+}
