@@ -31,7 +31,7 @@ impl KeptStep {
         let is_result = |one: &&Artifact| one.name.as_str() == RESULT || one.name.as_str().starts_with(FILES);
         let artifacts: Vec<Artifact> = current.artifacts.iter().filter(is_result).cloned().collect();
         Some(Self {
-            summary: current.summary(&step.step),
+            summary: current.summary(step),
             record: current.record.clone(),
             generation: step.generation,
             names: artifacts.iter().map(|one| one.name.clone()).collect(),

@@ -71,7 +71,7 @@ fn surplus(project: &Project, state: &RunState, status: End, keep: usize) -> Res
         surplus.gone.push(attempt.checkpoint);
         match KeptStep::of(step).filter(|_| worth == Worth::Holds) {
             Some(kept) => surplus.kept.push(kept),
-            None => surplus.told.push(attempt.summary(&step.step)),
+            None => surplus.told.push(attempt.summary(step)),
         }
     }
     if !surplus.kept.is_empty() {

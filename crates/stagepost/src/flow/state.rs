@@ -178,6 +178,14 @@ pub struct Summary {
     pub took_us: u64,
     /// How many bytes its payloads had.
     pub bytes: u64,
+    /// How often a result of the step had been given up by then.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub generation: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Attempt {
@@ -232,9 +240,10 @@ impl Attempt {
     }
 
     /// What is left to say of it when it is pruned.
-    pub(super) fn summary(&self, step: &str) -> Summary {
+    pub(super) fn summary(&self, step: &StepState) -> Summary {
         Summary {
-            step: step.to_owned(),
+            step: step.step.clone(),
+            generation: step.generation,
             attempt: self.attempt,
             status: self.status,
             at: self.at,
@@ -416,7 +425,10 @@ impl RunState {
     fn summarised(&mut self, summary: &Summary, places: &mut HashMap<String, usize>) {
         let attempt = Attempt::of_summary(&self.run.id, summary);
         let place = self.place(&summary.step, places);
-        self.steps[place].told_of(attempt);
+        let step = &mut self.steps[place];
+        // Those whose checkpoints are gone cannot be counted any more.
+        step.generation = step.generation.max(summary.generation);
+        step.told_of(attempt);
     }
 
     /// Takes in a result that is kept although its checkpoint is not there any more.

@@ -1,6 +1,8 @@
 //! What is done again, and what is not, when a run goes on.
 
-use stagepost::flow::{Error, Outcome, Resume};
+use std::collections::BTreeSet;
+
+use stagepost::flow::{Again, Error, Outcome, Resume};
 
 use crate::support::Story;
 
@@ -55,4 +57,23 @@ fn a_rollback_goes_back_to_where_the_first_attempt_began_also_after_a_crash() {
     assert_eq!(story.home.read("base.txt"), None);
     assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
     assert_eq!(story.home.read("base.txt").as_deref(), Some("base"));
+}
+
+#[test]
+fn every_doing_on_purpose_has_a_key_of_its_own_also_when_earlier_ones_are_pruned() {
+    let story = Story::new();
+    let flow = r#"
+name: keys
+steps:
+  - {id: a, run: 'echo "$STAGEPOST_KEY" >> log'}
+  - {id: b, run: 'true'}
+"#;
+    story.start(flow).unwrap();
+    for _ in 0..8 {
+        let again = Again { step: "a".to_owned(), only: false };
+        story.resume(Resume { again: Some(again), ..Resume::default() }).unwrap();
+    }
+    let log = story.lines("log");
+    let keys: BTreeSet<&str> = log.split(' ').collect();
+    assert_eq!(keys.len(), 9, "{log}");
 }
