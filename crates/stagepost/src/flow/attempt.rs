@@ -208,6 +208,12 @@ impl Runner<'_, '_> {
         step.secrets.iter().map(find).collect()
     }
 
+    /// The secrets of a step, as far as they are set.
+    pub(super) fn secrets_there(&self, step: &Step) -> Secrets {
+        let values = step.secrets.iter().filter_map(|name| (self.drive.secrets)(name));
+        Secrets::new(values.map(|value| value.as_encoded_bytes().to_vec()))
+    }
+
     fn program(
         &self,
         attempt: &Attempt<'_>,
@@ -341,7 +347,7 @@ impl Runner<'_, '_> {
     }
 
     /// Takes in the files that a step leaves. One with a secret in it is not taken: it would be stored for good.
-    fn outputs(&self, step: &Step, hidden: &Secrets) -> Result<Vec<NewArtifact>, String> {
+    pub(super) fn outputs(&self, step: &Step, hidden: &Secrets) -> Result<Vec<NewArtifact>, String> {
         let take = |output: &super::definition::Output| {
             let path = made_of::find_output(&self.project.place().root, &output.path)?;
             if !step.secrets.is_empty() {

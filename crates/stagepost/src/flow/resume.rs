@@ -288,20 +288,25 @@ fn look(
     for step in flow.order() {
         let id = step.id.as_str();
         now.fingerprints.insert(id.to_owned(), made_of::fingerprint(step, root, None));
-        let Some(current) = state.step(id).and_then(StepState::current) else { continue };
-        if matches!(step.action, Does::Ask(_)) && is_reopened(project, current)? {
+        let current = state.step(id).and_then(StepState::current);
+        if let Some(current) = current.filter(|_| matches!(step.action, Does::Ask(_)))
+            && is_reopened(project, current)?
+        {
             now.reopened.push(id.to_owned());
         }
         for output in &step.outputs {
-            let later = newest.get(output.path.as_str()).is_none_or(|(_, other)| other.seq < current.seq);
-            if later {
-                newest.insert(&output.path, (id, current));
+            for (name, made) in makers(state, id) {
+                let is_kept = made.artifact(&format!("{FILES}{}", output.name)).is_some();
+                let later = newest.get(output.path.as_str()).is_none_or(|(_, other)| other.seq < made.seq);
+                if is_kept && later {
+                    newest.insert(&output.path, (name, made));
+                }
             }
         }
     }
     let mut missing = Vec::new();
     for (path, (id, attempt)) in newest {
-        let step = flow.step(id).expect("it was found above");
+        let step = flow.step(owner(id)).expect("it was found above");
         let name = step.outputs.iter().find(|output| output.path == path).map(|output| &output.name);
         let kept = name.and_then(|name| attempt.artifact(&format!("{FILES}{name}")));
         let Some(kept) = kept else { continue };
@@ -314,6 +319,15 @@ fn look(
         }
     }
     Ok((now, missing))
+}
+
+/// Who left the files of a step: the step, or its items as long as they are not put together.
+fn makers<'s>(state: &'s RunState, step: &str) -> Vec<(&'s str, &'s Attempt)> {
+    let current = |one: &'s StepState| Some((one.step.as_str(), one.current()?));
+    match state.step(step).and_then(current) {
+        Some(made) => vec![made],
+        None => state.steps.iter().filter(|one| owner(&one.step) == step).filter_map(current).collect(),
+    }
 }
 
 /// Says whether the answer that a step went on with holds no more.
@@ -400,7 +414,10 @@ impl Prepared {
                 .steps
                 .iter()
                 .find(|step| step.current().is_some_and(|one| one.checkpoint == attempt.checkpoint));
-            of.is_some_and(|step| self.plan.step(&step.step).is_some_and(Verdict::is_reuse))
+            of.is_some_and(|step| match step.step.contains('/') {
+                true => self.item_holds(&step.step, attempt),
+                false => self.plan.step(&step.step).is_some_and(Verdict::is_reuse),
+            })
         };
         for (path, attempt, kept) in self.missing.iter().filter(|(_, attempt, _)| reused(attempt)) {
             let failed = |source| Error::File { doing: "put back", path: path.clone(), source };
@@ -478,7 +495,9 @@ impl Prepared {
             current.as_ref() == made.record.consumed.get(need)
                 && self.plan.step(need).is_some_and(Verdict::is_reuse)
         };
-        !made.pruned && step.needs.iter().all(|need| same_need(need.as_str())) && self.is_made_so(step, made)
+        let its_files = !self.now.files.contains_key(name);
+        let its_needs = step.needs.iter().all(|need| same_need(need.as_str()));
+        !made.pruned && its_files && its_needs && self.is_made_so(step, made)
     }
 
     /// Says whether an item would be made now as it was. Which list it is part of does not matter, only what it is for.

@@ -247,7 +247,7 @@ impl Runner<'_, '_> {
             Action::Join { step, attempt, status, output } => {
                 let unit = Unit { step, item: None };
                 let attempt = self.attempt(schedule, unit, attempt, 0, Duration::ZERO);
-                events.push_back(self.keep(unit, &attempt, self.plain(&attempt, status, output))?);
+                events.push_back(self.keep(unit, &attempt, self.joined(&attempt, status, output))?);
             }
             Action::Ask { step, attempt, generation } => {
                 let unit = Unit { step, item: None };
@@ -351,6 +351,21 @@ impl Runner<'_, '_> {
         let json = serde_json::to_vec(&result).expect("a value has string keys only");
         let artifacts = if result.is_null() { vec![] } else { vec![artifact(RESULT, Source::Json(json))] };
         Done { status, record, result, artifacts, hopeless: true }
+    }
+
+    /// The end of a step that was done for each of a list, with the files that its items left.
+    fn joined(&self, attempt: &Attempt<'_>, status: StepStatus, output: Value) -> Done {
+        let mut done = self.plain(attempt, status, output);
+        let mut step = attempt.step.clone();
+        // Each item had to leave them; if there was none to be done, none is there.
+        step.outputs.retain(|output| made_of::find_output(&self.project.place().root, &output.path).is_ok());
+        if status == StepStatus::Completed {
+            match self.outputs(&step, &self.secrets_there(&step)) {
+                Ok(files) => done.artifacts.extend(files),
+                Err(error) => (done.status, done.record.error) = (StepStatus::Failed, Some(error)),
+            }
+        }
+        done
     }
 
     /// Keeps how an attempt ended: one checkpoint, durable when this returns.

@@ -96,3 +96,34 @@ steps:
     assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
     assert_eq!(result(&story, "work"), json!(["old 2", "old 2", "old 2"]));
 }
+
+#[test]
+fn files_that_items_leave_are_kept_checked_and_put_back() {
+    let flow = r#"
+name: files
+steps:
+  - id: work
+    for_each: {list: [0, 1]}
+    outputs: [out.txt]
+    run: 'echo "$STAGEPOST_STEP" >> log; echo "$STAGEPOST_STEP" >> out.txt; test -e ok || test "$STAGEPOST_STEP" = work/0'
+  - {id: use, run: 'echo use >> log; test -e fine'}
+"#;
+    let story = Story::new();
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    story.home.write("ok", "").remove("out.txt");
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.lines("out.txt"), "work/0 work/1", "what the first item left was put back");
+    story.home.remove("out.txt");
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.lines("out.txt"), "work/0 work/1");
+    assert_eq!(story.lines("log"), "work/0 work/1 work/1 use use");
+    let registry = story.home.read(".claude/context/runs/r/artifact-registry.json").unwrap();
+    assert!(registry.contains("out.txt"), "{registry}");
+    story.home.write("out.txt", "tampered").write("fine", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(
+        story.lines("log"),
+        "work/0 work/1 work/1 use use work/0 work/1 use",
+        "another file is made again"
+    );
+}
