@@ -235,8 +235,7 @@ impl Runner<'_, '_> {
                 done.record.consumed = attempt.consumed.iter().cloned().collect();
                 events.push_back(self.keep(unit, &attempt, done)?);
             }
-            Action::Skip { step, attempt } => {
-                let unit = Unit { step, item: None };
+            Action::Skip { unit, attempt } => {
                 let attempt = self.attempt(schedule, unit, attempt, 0, Duration::ZERO);
                 events.push_back(self.keep(
                     unit,

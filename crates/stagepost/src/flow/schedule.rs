@@ -81,7 +81,7 @@ pub(super) enum Action {
     /// Write down that an attempt failed before it began.
     Refuse { unit: Unit, attempt: u32, error: String },
     /// Write down that a step is not to be done.
-    Skip { step: usize, attempt: u32 },
+    Skip { unit: Unit, attempt: u32 },
     /// Put the results of the items of a step together.
     Join { step: usize, attempt: u32, status: StepStatus, output: Value },
     /// Ask a person.
@@ -463,11 +463,18 @@ impl<'f> Schedule<'f> {
     }
 
     fn skip(&mut self, step: usize, actions: &mut Vec<Action>) {
-        self.nodes[step].phase = Phase::Open;
-        self.nodes[step].work.busy = true;
+        let unit = Unit { step, item: None };
+        let attempt = self.busy_with(unit);
+        actions.push(Action::Skip { unit, attempt });
+    }
+
+    /// Awaits something that is done at once, and returns the number of the attempt.
+    fn busy_with(&mut self, unit: Unit) -> u32 {
+        self.nodes[unit.step].phase = Phase::Open;
         self.awaited += 1;
-        let attempt = self.nodes[step].work.known.attempt + 1;
-        actions.push(Action::Skip { step, attempt });
+        let work = self.work(unit);
+        work.busy = true;
+        work.known.attempt + 1
     }
 
     /// Begins whatever can begin, and notices when nothing can.
@@ -531,12 +538,16 @@ impl<'f> Schedule<'f> {
         }
         let definition = &self.flow.steps[step];
         let document = self.scope(step).document();
-        let holds = definition.condition.as_ref().map_or(Ok(true), |condition| condition.holds(&document));
+        let per_item = definition.for_each.is_some()
+            && definition.condition.as_ref().is_some_and(|condition| condition.is_about_items());
+        let condition = definition.condition.as_ref().filter(|_| !per_item);
+        let holds = condition.map_or(Ok(true), |condition| condition.holds(&document));
         match holds {
             Ok(true) => {}
             Ok(false) => return self.skip(step, actions),
             Err(error) => {
-                return self.refuse(step, &format!("its condition cannot be decided: {error}"), actions);
+                let error = format!("its condition cannot be decided: {error}");
+                return self.refuse(Unit { step, item: None }, &error, actions);
             }
         }
         self.nodes[step].phase = Phase::Open;
@@ -564,16 +575,42 @@ impl<'f> Schedule<'f> {
                 };
                 let items = list.into_iter().enumerate().map(work).collect();
                 self.nodes[step].items = Some(items);
+                if per_item {
+                    self.leave_items_out(step, actions);
+                }
             }
-            _ => self.refuse(step, "what it is to be done for is no list", actions),
+            _ => {
+                let unit = Unit { step, item: None };
+                self.refuse(unit, "what it is to be done for is no list", actions);
+            }
         }
     }
 
-    fn refuse(&mut self, step: usize, error: &str, actions: &mut Vec<Action>) {
-        let node = &mut self.nodes[step];
-        (node.phase, node.work.busy) = (Phase::Open, true);
-        self.awaited += 1;
-        let (unit, attempt) = (Unit { step, item: None }, node.work.known.attempt + 1);
+    /// Leaves out the items for which the condition of their step does not hold.
+    fn leave_items_out(&mut self, step: usize, actions: &mut Vec<Action>) {
+        let Some(condition) = &self.flow.steps[step].condition else { return };
+        let (scope, items) = (self.scope(step), self.nodes[step].items.iter().flatten().enumerate());
+        let decide = |(item, work): (usize, &Work)| {
+            (item, condition.holds(&scope.for_item(item, work.item.clone()).document()))
+        };
+        let decided: Vec<_> = items.filter(|(_, work)| !work.done).map(decide).collect();
+        for (item, holds) in decided {
+            let unit = Unit { step, item: Some(item) };
+            match holds {
+                Ok(true) => {}
+                Ok(false) => {
+                    let attempt = self.busy_with(unit);
+                    actions.push(Action::Skip { unit, attempt });
+                }
+                Err(error) => {
+                    self.refuse(unit, &format!("its condition cannot be decided: {error}"), actions);
+                }
+            }
+        }
+    }
+
+    fn refuse(&mut self, unit: Unit, error: &str, actions: &mut Vec<Action>) {
+        let attempt = self.busy_with(unit);
         actions.push(Action::Refuse { unit, attempt, error: error.to_owned() });
     }
 

@@ -127,3 +127,30 @@ steps:
         "another file is made again"
     );
 }
+
+#[test]
+fn a_condition_about_items_is_decided_for_each() {
+    let flow = r#"
+name: some
+steps:
+  - id: work
+    if: item > 1
+    for_each: {list: [1, 2, 3]}
+    run: 'echo "$STAGEPOST_STEP" >> log; echo 7 > "$STAGEPOST_OUTPUT"; test -e ok || test "$STAGEPOST_STEP" = work/1'
+"#;
+    let story = Story::new();
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    story.home.write("ok", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "work/1 work/2 work/2");
+    assert_eq!(result(&story, "work"), json!([null, 7, 7]));
+    let senseless = flow.replace("item > 1", "item > 'x'").replace("name: some", "name: other");
+    let why = match Story::new().start(&senseless).unwrap() {
+        Outcome::Failed { why } => why,
+        other => panic!("{other:?}"),
+    };
+    assert!(why.starts_with("step `work/0` failed: its condition cannot be decided"), "{why}");
+    let nothing = "name: x\nsteps:\n  - {id: a, if: item > 1, run: 'true'}\n";
+    let fault = stagepost::flow::Source::read(nothing, None).unwrap_err().faults.remove(0);
+    assert_eq!((fault.place.line, fault.what.as_str()), (3, "`item` means something within `for_each` only"));
+}

@@ -19,6 +19,7 @@ pub(super) fn whole(reader: &mut Reader<'_>, flow: &Flow) {
     }
     if reader.faults.is_empty() {
         too_early(reader, flow, &mentions);
+        for_nothing(reader, flow, &mentions);
     }
 }
 
@@ -81,6 +82,17 @@ fn too_early(reader: &mut Reader<'_>, flow: &Flow, mentions: &[Mention]) {
         if !reaches(&before, mention.by, *at) {
             let id = &flow.steps[mention.by].id;
             reader.fault(mention.place, format!("`{head}` does not come before `{id}`: add it to `needs`"));
+        }
+    }
+}
+
+/// What a step is done for is known only where it is done for something.
+fn for_nothing(reader: &mut Reader<'_>, flow: &Flow, mentions: &[Mention]) {
+    for mention in mentions.iter().filter(|mention| flow.steps[mention.by].for_each.is_none()) {
+        if let Named::Head(head) = &mention.named
+            && matches!(head.as_str(), "item" | "index")
+        {
+            reader.fault(mention.place, format!("`{head}` means something within `for_each` only"));
         }
     }
 }

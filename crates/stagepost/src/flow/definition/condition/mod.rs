@@ -60,6 +60,11 @@ impl Condition {
         decide::truth(&self.expression, document)
     }
 
+    /// Says whether it is about what a step is done for, and so decided for each by itself.
+    pub fn is_about_items(&self) -> bool {
+        self.references().iter().any(|reference| matches!(reference.head(), "item" | "index"))
+    }
+
     /// Returns what it refers to.
     pub fn references(&self) -> Vec<&Reference> {
         let mut found = Vec::new();
