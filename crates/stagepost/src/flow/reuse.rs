@@ -193,10 +193,14 @@ fn decide(
     if now.reopened.iter().any(|reopened| reopened == id) {
         return Verdict::Reopened;
     }
+    let parts = changed_parts(id, known, attempt, now);
+    // A definition that someone changed needs a permission, whatever else makes the step run again.
+    if parts.iter().any(|part| !is_file_part(part)) {
+        return Verdict::Changed { parts };
+    }
     if let Some(of) = stale_need(step, known, attempt, verdicts) {
         return Verdict::Downstream { of };
     }
-    let parts = changed_parts(id, known, attempt, now);
     if parts.is_empty() { Verdict::Reuse { attempt: attempt.attempt } } else { Verdict::Changed { parts } }
 }
 

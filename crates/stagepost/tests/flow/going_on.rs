@@ -77,3 +77,18 @@ steps:
     let keys: BTreeSet<&str> = log.split(' ').collect();
     assert_eq!(keys.len(), 9, "{log}");
 }
+
+#[test]
+fn a_changed_definition_is_refused_also_behind_a_step_that_is_new() {
+    let story = Story::new();
+    let flow = "name: two\nsteps:\n  - {id: a, run: 'echo a >> log'}\n  - {id: b, run: 'test -e ok'}\n";
+    story.start(flow).unwrap();
+    let other = flow
+        .replace("  - {id: a, run: 'echo a", "  - {id: first, run: 'true'}\n  - {id: a, run: 'echo other");
+    let refused = story.resume_as(&other, Resume::default()).unwrap_err();
+    assert_eq!(refused.to_string(), "a step of run `r` changed since it was done: a");
+    story.home.write("ok", "");
+    let accepted = Resume { accept_changes: true, ..Resume::default() };
+    assert_eq!(story.resume_as(&other, accepted).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "a other");
+}
