@@ -1,5 +1,6 @@
 //! What a step is made from: its definition, and the files that it reads and leaves.
 
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,16 @@ use crate::model::Hash;
 
 /// Computes the fingerprint of a step as it would begin now.
 pub(super) fn fingerprint(step: &Step, root: &Path, item: Option<&Value>) -> Fingerprint {
+    fingerprint_with(step, root, item, &HashMap::new())
+}
+
+/// As [`fingerprint`], when files that are gone will have been put back, whose hashes are given.
+pub(super) fn fingerprint_with(
+    step: &Step,
+    root: &Path,
+    item: Option<&Value>,
+    back: &HashMap<PathBuf, Hash>,
+) -> Fingerprint {
     let mut fingerprint = Fingerprint::default();
     if let Value::Object(members) = step.canonical() {
         for (name, value) in members {
@@ -22,10 +33,14 @@ pub(super) fn fingerprint(step: &Step, root: &Path, item: Option<&Value>) -> Fin
             }
         }
     }
-    for path in &step.inputs {
+    // What it leaves itself is checked as such; it cannot be what it was before.
+    let own: Vec<PathBuf> = step.outputs.iter().map(|output| root.join(&output.path)).collect();
+    let files = Files { back, without: &own };
+    for path in step.inputs.iter().filter(|path| !own.contains(&root.join(path))) {
         // A file that cannot be read is as good as another one: the step will say what is wrong with it.
-        let hash =
-            hash_of(&root.join(path)).map_or_else(|error| error.kind().to_string(), |hash| hash.to_string());
+        let hash = files
+            .hash_of(&root.join(path))
+            .map_or_else(|error| error.kind().to_string(), |hash| hash.to_string());
         fingerprint.add(file_part(path), hash.as_bytes());
     }
     if let Some(item) = item {
@@ -46,26 +61,54 @@ pub(super) fn is_file_part(part: &str) -> bool {
 
 /// Hashes a file, or everything in a folder.
 pub(super) fn hash_of(path: &Path) -> io::Result<Hash> {
-    if !fs::metadata(path)?.is_dir() {
-        return hash_file(path);
+    Files { back: &HashMap::new(), without: &[] }.hash_of(path)
+}
+
+/// Files as they will be.
+struct Files<'f> {
+    /// Files that are gone and will have been put back.
+    back: &'f HashMap<PathBuf, Hash>,
+    /// Files that do not count.
+    without: &'f [PathBuf],
+}
+
+impl Files<'_> {
+    fn hash_of(&self, path: &Path) -> io::Result<Hash> {
+        if let Some(hash) = self.back.get(path) {
+            return Ok(*hash);
+        }
+        // A folder that is gone is there again with the first file that is put back into it.
+        let mut names: BTreeSet<PathBuf> = self.back.keys().filter_map(|one| child_of(path, one)).collect();
+        match fs::metadata(path) {
+            Ok(about) if !about.is_dir() => return hash_file(path),
+            Err(error) if names.is_empty() || error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(_) => {}
+            Ok(_) => {
+                for entry in fs::read_dir(path)? {
+                    names.insert(entry?.path());
+                }
+            }
+        }
+        let mut all = Vec::new();
+        for name in names.iter().filter(|name| !self.without.contains(name)) {
+            all.extend_from_slice(name.file_name().unwrap_or_default().as_encoded_bytes());
+            all.push(0);
+            // A link is what it says: following one out of the folder could go on for ever.
+            let hash = match fs::symlink_metadata(name) {
+                Ok(about) if about.is_symlink() => {
+                    Hash::of(fs::read_link(name)?.as_os_str().as_encoded_bytes())
+                }
+                _ => self.hash_of(name)?,
+            };
+            all.extend_from_slice(hash.as_bytes());
+        }
+        Ok(Hash::of(&all))
     }
-    let mut names: Vec<PathBuf> =
-        fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    names.sort();
-    let mut all = Vec::new();
-    for name in names {
-        all.extend_from_slice(name.file_name().unwrap_or_default().as_encoded_bytes());
-        all.push(0);
-        let is_link = fs::symlink_metadata(&name)?.is_symlink();
-        // A link is what it says: following one out of the folder could go on for ever.
-        let hash = if is_link {
-            Hash::of(fs::read_link(&name)?.as_os_str().as_encoded_bytes())
-        } else {
-            hash_of(&name)?
-        };
-        all.extend_from_slice(hash.as_bytes());
-    }
-    Ok(Hash::of(&all))
+}
+
+/// What lies directly in `folder` and is `path` or holds it.
+fn child_of(folder: &Path, path: &Path) -> Option<PathBuf> {
+    Some(folder.join(path.strip_prefix(folder).ok()?.components().next()?))
 }
 
 fn hash_file(path: &Path) -> io::Result<Hash> {

@@ -287,7 +287,6 @@ fn look(
     let mut newest: HashMap<&str, (&str, &Attempt)> = HashMap::new();
     for step in flow.order() {
         let id = step.id.as_str();
-        now.fingerprints.insert(id.to_owned(), made_of::fingerprint(step, root, None));
         let current = state.step(id).and_then(StepState::current);
         if let Some(current) = current.filter(|_| matches!(step.action, Does::Ask(_)))
             && is_reopened(project, current)?
@@ -317,6 +316,11 @@ fn look(
             }
             _ => now.files.entry(id.to_owned()).or_default().push(made_of::file_part(path)),
         }
+    }
+    let back = missing.iter().map(|(path, _, kept)| (path.clone(), kept.blob.hash)).collect();
+    for step in &flow.steps {
+        let fingerprint = made_of::fingerprint_with(step, root, None, &back);
+        now.fingerprints.insert(step.id.to_string(), fingerprint);
     }
     Ok((now, missing))
 }
