@@ -257,7 +257,9 @@ impl Runner<'_, '_> {
                 self.drive.watch.saw(Progress::Voided { steps: &steps, why: &why });
                 self.say(&Happened::Voided { steps, why })?;
             }
-            Action::RollBack { unit } => self.roll_back(&schedule.name(unit))?,
+            Action::RollBack { units } => {
+                self.roll_back(units.into_iter().map(|unit| schedule.name(unit)).collect())?;
+            }
             Action::Stop => self.stop.cancel(),
             Action::End { status, why } => return self.end(status, why).map(Some),
             Action::Wait { step, gate } => {
@@ -423,11 +425,14 @@ impl Runner<'_, '_> {
         Ok(())
     }
 
-    fn roll_back(&self, step: &str) -> Result<(), Error> {
-        let before = self.before.lock().unwrap_or_else(PoisonError::into_inner).remove(step);
-        if let Some(before) = before {
-            self.project.restore(&before, &Wish::default())?;
-            self.drive.watch.saw(Progress::RolledBack { step });
+    fn roll_back(&self, steps: Vec<String>) -> Result<(), Error> {
+        let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
+        let remembered: Vec<Checkpoint> = steps.iter().filter_map(|step| before.remove(step)).collect();
+        drop(before);
+        // Of several, the one that began first saw the files before all of them.
+        if let Some(first) = remembered.iter().min_by_key(|checkpoint| checkpoint.seq) {
+            self.project.restore(first, &Wish::default())?;
+            steps.iter().for_each(|step| self.drive.watch.saw(Progress::RolledBack { step }));
         }
         Ok(())
     }

@@ -88,8 +88,8 @@ pub(super) enum Action {
     Ask { step: usize, attempt: u32, generation: u32 },
     /// Write down that results hold no more.
     Void { steps: Vec<String>, why: String },
-    /// Put the files back to where a step began.
-    RollBack { unit: Unit },
+    /// Put the files back to where the first of these began.
+    RollBack { units: Vec<Unit> },
     /// End what runs.
     Stop,
     /// The run ended.
@@ -176,6 +176,8 @@ pub(super) struct Schedule<'f> {
     /// How many attempts and answers are awaited.
     awaited: usize,
     ending: Option<(End, Option<String>)>,
+    /// What failed and is to leave no trace in the files.
+    to_roll_back: Vec<Unit>,
     cancelled: bool,
 }
 
@@ -208,6 +210,7 @@ impl<'f> Schedule<'f> {
             items: known,
             awaited: 0,
             ending: None,
+            to_roll_back: Vec::new(),
             cancelled: false,
         }
     }
@@ -336,7 +339,8 @@ impl<'f> Schedule<'f> {
                 }
             }
             OnFailure::Rollback => {
-                actions.push(Action::RollBack { unit });
+                // Not before the others have ended: they would write over it.
+                self.to_roll_back.push(unit);
                 self.stop(End::Failed, Some(why), actions);
             }
             _ => self.stop(End::Failed, Some(why), actions),
@@ -489,6 +493,9 @@ impl<'f> Schedule<'f> {
         }
         if self.awaited > 0 {
             return;
+        }
+        if !self.to_roll_back.is_empty() {
+            actions.push(Action::RollBack { units: std::mem::take(&mut self.to_roll_back) });
         }
         if let Some((status, why)) = self.ending.take() {
             actions.push(Action::End { status, why });

@@ -116,3 +116,18 @@ steps:
     assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
     assert_eq!(story.lines("log"), "make file folder both both", "what it leaves is still checked");
 }
+
+#[test]
+fn a_rollback_waits_for_those_that_ran_beside_it() {
+    let mut story = Story::new();
+    story.jobs = 2;
+    story.home.write("kept.txt", "before");
+    let flow = r#"
+name: beside
+steps:
+  - {id: bad, needs: [], on_failure: rollback, run: 'until test -e begun; do sleep 0.01; done; exit 1'}
+  - {id: long, needs: [], run: 'trap "echo late > kept.txt; exit 1" TERM; touch begun; while :; do sleep 0.02; done'}
+"#;
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.home.read("kept.txt").as_deref(), Some("before"));
+}
