@@ -336,3 +336,20 @@ fn many_runs_are_listed_without_their_steps_and_deleted_ones_are_not() {
     project.ok(&["flow", "cleanup", "--max-age-days", "0"]);
     assert_eq!(project.ok(&["--quiet", "flow", "list"]), "good-3\ngood-2\ngood-1\n");
 }
+
+#[test]
+fn a_cleanup_that_cannot_report_deletes_nothing_and_a_deleted_fork_protects_nothing() {
+    let project = project(THREE);
+    project.write("fail", "");
+    project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    let cleanup = ["flow", "cleanup", "--max-age-days", "0"];
+    let nowhere = project.run(&["flow", "cleanup", "--max-age-days", "0", "--report", "not/there/x.md"]);
+    assert_ne!(nowhere.code, 0, "{nowhere:?}");
+    assert_eq!(project.ok(&["--quiet", "flow", "list"]), "r1\n");
+    project.ok(&["flow", "fork", "r1", "--from-step", "1", "--run-id", "r2"]);
+    assert_eq!(project.run(&["flow", "resume", "r2"]).code, 1);
+    assert!(project.ok(&cleanup).contains("another run shares its past"));
+    assert_eq!(project.ok(&["--quiet", "flow", "list"]), "r1\n");
+    project.ok(&cleanup);
+    assert_eq!(project.ok(&["--quiet", "flow", "list"]), "");
+}

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::Error;
+use super::cleanup::is_gone;
 use super::happened::{End, Happened};
 use super::kept::{self, KeptStep};
 use super::state::{Attempt, RunState, StepState, Summary};
@@ -108,15 +109,14 @@ impl Worth {
 
 /// Says whether another run shares the past of this one.
 fn is_forked(project: &Project, run: &RunId) -> Result<bool, Error> {
-    let forks: Vec<CheckpointId> =
-        project.runs()?.into_iter().filter_map(|other| other.forked_from).collect();
-    for fork in forks {
+    for other in project.runs()? {
+        let Some(fork) = other.forked_from else { continue };
         if let Some(found) = project.store().checkpoint(&fork)? {
             let of = match &found {
                 crate::store::Found::Live(checkpoint) => &checkpoint.run,
                 crate::store::Found::Pruned(stub) => &stub.run,
             };
-            if of == run {
+            if of == run && !is_gone(project, &other.id)? {
                 return Ok(true);
             }
         }

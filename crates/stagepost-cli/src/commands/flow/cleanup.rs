@@ -55,6 +55,12 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
     if let (Some(run), true) = (&args.run_id, plan.delete.is_empty() && plan.keep.is_empty()) {
         return Err(Failure::new(Code::NotFound, format!("no flow run is called `{run}`")));
     }
+    let place = args.report.as_ref().map(|path| app.folder().join(path));
+    if let Some(path) = &place {
+        // Before anything is deleted: once it is, nobody could say what.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|error| Failure::file("write the report to", path, error))?;
+    }
     let now = project.context().clock.now();
     let (deleted, kept, bytes, report) = if args.dry_run {
         let report = Report::of_plan(&plan, max_age, now);
@@ -65,9 +71,8 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
         let report = Report::of_done(&done, max_age, now);
         (done.deleted, done.kept, done.bytes, report)
     };
-    let path = match &args.report {
+    let path = match place {
         Some(path) => {
-            let path = app.folder().join(path);
             std::fs::write(&path, report.markdown())
                 .map_err(|error| Failure::file("write the report to", &path, error))?;
             Some(path)

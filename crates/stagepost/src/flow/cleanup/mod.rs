@@ -213,6 +213,11 @@ pub fn is_deleted(project: &Project, run: &RunId) -> Result<bool, Error> {
     Ok(is_deleted_in(happened_to(project, run)?.1.iter()))
 }
 
+/// Says whether a run was deleted, and nobody drives it.
+pub(super) fn is_gone(project: &Project, run: &RunId) -> Result<bool, Error> {
+    Ok(is_deleted(project, run)? && !is_driven(project, run))
+}
+
 /// Says whether what happened to a run ends with its being deleted.
 pub(super) fn is_deleted_in<'b>(bodies: impl DoubleEndedIterator<Item = &'b Value>) -> bool {
     let last = bodies.rev().find(|body| body["type"] == DELETED || body["type"] == "began");
@@ -222,7 +227,10 @@ pub(super) fn is_deleted_in<'b>(bodies: impl DoubleEndedIterator<Item = &'b Valu
 fn facts(project: &Project, policy: &Policy) -> Result<Vec<Fact>, Error> {
     let flows: Vec<_> = project.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow).collect();
     let mut shared: HashSet<RunId> = HashSet::new();
-    for from in flows.iter().filter_map(|run| run.forked_from) {
+    for (run, from) in flows.iter().filter_map(|run| Some((run, run.forked_from?))) {
+        if is_gone(project, &run.id)? {
+            continue;
+        }
         shared.extend(project.store().checkpoint(&from)?.map(|found| match found {
             Found::Live(checkpoint) => checkpoint.run,
             Found::Pruned(stub) => stub.run,
@@ -231,7 +239,7 @@ fn facts(project: &Project, policy: &Policy) -> Result<Vec<Fact>, Error> {
     let pinned = project.pinned()?;
     let mut facts = Vec::new();
     for run in flows.iter().filter(|run| policy.only.as_ref().is_none_or(|only| *only == run.id)) {
-        if is_deleted(project, &run.id)? && !is_driven(project, &run.id) {
+        if is_gone(project, &run.id)? {
             continue;
         }
         let state = RunState::load(project, &run.id)?;
