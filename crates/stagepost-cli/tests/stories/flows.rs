@@ -135,7 +135,9 @@ fn cancelling_stops_whoever_drives_the_run_for_good() {
         (&cancelled["run"]["status"], &cancelled["run"]["why"]),
         (&"cancelled".into(), &"enough".into())
     );
-    assert_eq!(Ran::of(child.wait_with_output()).code, 130);
+    let driver = Ran::of(child.wait_with_output());
+    assert_eq!(driver.code, 130);
+    assert!(driver.out.contains("cancelled: enough") && !driver.out.contains("next:"), "{driver:?}");
     project.run(&["flow", "resume", "r1"]).fails(4, &["run `r1` is cancelled already", "flow fork r1"]);
 }
 
@@ -352,4 +354,14 @@ fn a_cleanup_that_cannot_report_deletes_nothing_and_a_deleted_fork_protects_noth
     assert_eq!(project.ok(&["--quiet", "flow", "list"]), "r1\n");
     project.ok(&cleanup);
     assert_eq!(project.ok(&["--quiet", "flow", "list"]), "");
+}
+
+#[test]
+fn a_run_that_is_cancelled_takes_its_question_with_it() {
+    let project = project("name: asking\nsteps:\n  - {id: ok, ask: {kind: approve, message: Publish?}}\n");
+    assert_eq!(project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]).code, 6);
+    project.ok(&["flow", "cancel", "r1"]);
+    assert_eq!(project.ok(&["--quiet", "gate", "list"]), "");
+    assert_ne!(project.run(&["gate", "answer", "r1.ok", "approve"]).code, 0);
+    assert_eq!(project.json(&["flow", "show", "r1"])["run"]["status"], "cancelled");
 }

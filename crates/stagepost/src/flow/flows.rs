@@ -19,6 +19,7 @@ use super::state::{RunState, Status, StepState};
 use super::view::{self, Publisher};
 use super::watch::Progress;
 use super::{Error, prune};
+use crate::gate::{Gates, Origin};
 use crate::model::{Run as RunRecord, RunId, RunKind, has_tokens};
 use crate::process::{self, Cancel};
 use crate::project::Project;
@@ -200,18 +201,24 @@ impl<'p> Flows<'p> {
     /// Gives a run up: whoever drives it is asked to stop, and it cannot be resumed.
     pub fn cancel(&self, id: &RunId, why: &str) -> Result<(), Error> {
         super::history::flow_run(self.project, id)?;
-        if let Some(driver) = hold::driver(self.project, id) {
-            process::ask_to_stop(&driver);
+        let driver = hold::driver(self.project, id);
+        if let Some(driver) = &driver {
+            hold::give_up(self.project, id, why)?;
+            process::ask_to_stop(driver);
         }
         let hold = self.hold_soon(id)?;
         let state = RunState::load(self.project, id)?;
+        if driver.is_some() && state.end == Some(Status::Cancelled) {
+            // Whoever drove it has written it down.
+            hold.tidy();
+            return Ok(());
+        }
         if let Some(status) = state.end.filter(|end| matches!(end, Status::Completed | Status::Cancelled)) {
             return Err(Error::Over { run: id.clone(), status });
         }
         let grace = Duration::from_secs(5);
         end_left_over(&attempts::read(hold.folder()), &marked_variable(&mark(self.project, id)), grace)?;
-        let why = Some(why.to_owned()).filter(|why| !why.is_empty());
-        prune::end(self.project, id, End::Cancelled, why, None)?;
+        end_cancelled(self.project, id, why)?;
         hold.tidy();
         view::refresh(self.project, id);
         Ok(())
@@ -299,6 +306,20 @@ impl<'p> Flows<'p> {
             _ => Err(Error::Ambiguous { name: name.to_owned(), candidates: found }),
         }
     }
+}
+
+/// Writes down that a run is given up, and with it what it asks.
+pub(super) fn end_cancelled(project: &Project, id: &RunId, why: &str) -> Result<(), Error> {
+    let gates = Gates::of(project);
+    for gate in gates.waiting()?.into_iter().filter(|gate| gate.of.run == *id) {
+        let cancelled = gates.cancel(&gate.id, &format!("run {id} is cancelled"), Origin::Program);
+        // Somebody may have answered it just now.
+        if cancelled.is_err() && gates.waiting()?.iter().any(|one| one.id == gate.id) {
+            cancelled?;
+        }
+    }
+    let why = Some(why.to_owned()).filter(|why| !why.is_empty());
+    prune::end(project, id, End::Cancelled, why, None)
 }
 
 /// Ends the groups and the processes that an earlier drive left, and says how many there were.

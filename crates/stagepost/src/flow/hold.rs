@@ -18,6 +18,9 @@ use crate::project::Project;
 /// Somebody who only looks holds the lock for a moment; who wants to drive waits that long.
 const LOOK: Duration = Duration::from_millis(250);
 
+/// The word for whoever drives a run that it is given up.
+const GIVEN_UP: &str = "given-up";
+
 /// The right to drive a run, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Hold {
@@ -64,10 +67,25 @@ impl Hold {
         &self.folder
     }
 
+    /// Returns why the run is given up, if someone left word of that.
+    pub(super) fn given_up(&self) -> Option<String> {
+        fs::read_to_string(self.folder.join(GIVEN_UP)).ok()
+    }
+
     /// Tidies away what only matters while the run is driven: it is over.
     pub(super) fn tidy(self) {
         // What is left is in nobody's way; cleaning up finds it.
         let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Leaves word for whoever drives a run that it is given up.
+pub(super) fn give_up(project: &Project, run: &RunId, why: &str) -> Result<(), Error> {
+    let path = folder(project, run).join(GIVEN_UP);
+    match crate::private::write(&path, why) {
+        // Whoever drove it has just ended and tidied up.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        written => written.map_err(failed("write", &path)),
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::attempt::{Attempt, Done, artifact};
 use super::attempts::Attempts;
 use super::definition::{Action as Does, Flow, OnFailure};
+use super::flows::end_cancelled;
 use super::happened::{End, Happened};
 use super::hold::Hold;
 use super::record::{RESULT, Record};
@@ -86,6 +87,8 @@ pub enum Outcome {
     },
     /// Someone asked to stop; the run can go on later.
     Interrupted,
+    /// Someone gave the run up.
+    Cancelled,
 }
 
 /// A run of a flow that this process drives.
@@ -160,7 +163,11 @@ impl Runner<'_, '_> {
         }
         let Self { project, id, flow, guard, hold, views, .. } = self;
         drop(guard);
-        let outcome = outcome?;
+        let mut outcome = outcome?;
+        if let Some(why) = hold.given_up().filter(|_| outcome == Outcome::Interrupted) {
+            end_cancelled(project, &id, &why)?;
+            outcome = Outcome::Cancelled;
+        }
         if matches!(outcome, Outcome::Interrupted | Outcome::Waiting { .. }) {
             drop(hold);
         } else {

@@ -199,7 +199,7 @@ fn end(app: &App, project: &Project, id: &RunId, outcome: Outcome) -> Result<(),
         Outcome::Completed => return Ok(()),
         Outcome::Declined { .. } => Code::Declined,
         Outcome::Waiting { .. } => Code::Waiting,
-        Outcome::Interrupted => Code::Interrupted,
+        Outcome::Interrupted | Outcome::Cancelled => Code::Interrupted,
         _ => Code::Failed,
     };
     if app.ui.form == Form::Quiet && code == Code::Failed {
