@@ -365,3 +365,21 @@ fn a_run_that_is_cancelled_takes_its_question_with_it() {
     assert_ne!(project.run(&["gate", "answer", "r1.ok", "approve"]).code, 0);
     assert_eq!(project.json(&["flow", "show", "r1"])["run"]["status"], "cancelled");
 }
+
+#[test]
+fn what_nobody_can_say_of_a_step_is_refused() {
+    let project = project(&THREE.replace("{id: one,", "{id: one, effects: once,"));
+    project.write("fail", "");
+    project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    let said = |args: &[&str], sentence: &str| {
+        let mut all = vec!["flow", "resume", "r1"];
+        all.extend(args);
+        project.run(&all).fails(2, &[sentence]);
+    };
+    said(&["--done", "two"], "without `effects: once`");
+    said(&["--redo", "nine"], "the flow has no such step");
+    said(&["--done", "one/0"], "it is not done for each of a list");
+    said(&["--done", "one", "--redo", "one"], "it cannot have been done and not been done");
+    project.run(&["flow", "run", "flow.yaml", "--done", "one"]).fails(2, &["they need --resume"]);
+    assert_eq!(log(&project), "one two");
+}

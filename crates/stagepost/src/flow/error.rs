@@ -217,6 +217,14 @@ pub enum Error {
         /// The attempt.
         attempt: u32,
     },
+    /// What someone says of a step that was cut off makes no sense.
+    #[error("nobody can say of step `{}` whether it was done: {why}", step.escape_debug())]
+    Decision {
+        /// The step.
+        step: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// A process of an earlier attempt could not be ended.
     #[error("failed to end what is left of an earlier attempt")]
     LeftOver {

@@ -124,6 +124,7 @@ pub(super) fn prepare(
     let state = RunState::of(&history, hold::is_driven(project, id));
     let captured = source_of(&state)?;
     let Source { flow, definition } = resume.source.clone().unwrap_or_else(|| captured.clone());
+    check_decided(&flow, &resume.decided)?;
     let changed = Some(definition).filter(|definition| definition.text != captured.definition.text);
     let who = project.context().who.clone();
     let mut happened = vec![Happened::Began { definition: changed, input: None, who }];
@@ -174,6 +175,25 @@ fn before_first(history: &History) -> HashMap<String, Checkpoint> {
     }
     let step = |what: String| what.strip_prefix(&before_step("")).map(str::to_owned);
     before.into_iter().filter_map(|(what, checkpoint)| Some((step(what)?, checkpoint))).collect()
+}
+
+/// Refuses what nobody can say of a step.
+fn check_decided(flow: &Flow, decided: &[(String, Decided)]) -> Result<(), Error> {
+    for (name, said) in decided {
+        let step = flow.step(owner(name));
+        let otherwise = |(other, otherwise): &(String, Decided)| other == name && otherwise != said;
+        let why = match step {
+            None => "the flow has no such step",
+            Some(step) if name.contains('/') && step.for_each.is_none() => {
+                "it is not done for each of a list"
+            }
+            Some(step) if step.effects != Effects::Once => "it is simply run again, without `effects: once`",
+            Some(_) if decided.iter().any(otherwise) => "it cannot have been done and not been done",
+            Some(_) => continue,
+        };
+        return Err(Error::Decision { step: name.clone(), why });
+    }
+    Ok(())
 }
 
 /// What someone asks to be given up.

@@ -120,6 +120,9 @@ pub(crate) fn run(app: &App, args: &RunArgs) -> Result<(), Failure> {
         let resume = Resume { source: Some(source), after: args.resume_step.clone(), ..args.drive.resume() };
         return go_on(app, &project, &id, resume, &args.drive);
     }
+    if !args.drive.done.is_empty() || !args.drive.redo.is_empty() {
+        return Err(Failure::usage("--done and --redo say what became of a step before: they need --resume"));
+    }
     let input = args.input.as_deref().map(parse_input).transpose()?;
     let flows = Flows::of(&project);
     let id = args.run_id.as_ref().map_or_else(
@@ -155,7 +158,7 @@ pub(crate) fn rerun(app: &App, args: &RerunArgs) -> Result<(), Failure> {
 fn go_on(app: &App, project: &Project, id: &RunId, resume: Resume, args: &DriveArgs) -> Result<(), Failure> {
     let flows = Flows::of(project);
     if args.dry_run {
-        return plan::print(app, id, &flows.plan(id, &resume)?);
+        return plan::print(app, id, &flows.plan(id, &resume).map_err(failure)?);
     }
     let done = flows.plan(id, &resume).map(|plan| {
         (
@@ -172,7 +175,15 @@ fn go_on(app: &App, project: &Project, id: &RunId, resume: Resume, args: &DriveA
             app.ui.say(format!("run {id} is completed already: there is nothing to do"));
             look::print_state(app, project, id)
         }
-        outcome => end(app, project, id, outcome?),
+        outcome => end(app, project, id, outcome.map_err(failure)?),
+    }
+}
+
+/// What was typed and makes no sense is a matter of usage.
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Decision { .. } => Failure::usage(error.to_string()),
+        other => other.into(),
     }
 }
 
