@@ -123,7 +123,8 @@ impl StepBody {
         Self {
             id: id.to_owned(),
             status: status.to_owned(),
-            attempts: step.map_or(0, |step| step.attempts.len()) + usize::from(runs.is_some()),
+            // They are numbered from 1, and those that were cut off have left nothing but the gap.
+            attempts: usize::try_from(runs.unwrap_or(ended)).unwrap_or(usize::MAX),
             attempt: runs.or(last.map(|attempt| attempt.attempt)),
             took_ms: step.map_or(0, |step| step.took().as_millis().try_into().unwrap_or(u64::MAX)),
             bytes: last.map_or(0, |attempt| attempt.bytes()),
