@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::definition::{Command, OnFailure, Step};
+use super::definition::{Command, Effects, OnFailure, Step};
 use super::record::{FILES, OUTPUT, RESULT, Record};
 use super::redact::{Redactor, Secrets};
 use super::runner::Runner;
@@ -21,6 +21,9 @@ use crate::project::{NewArtifact, Source};
 
 /// A result that is longer is refused: results are for values, files are for the rest.
 const LONGEST_RESULT: u64 = 64 << 20;
+
+/// The note of a step that was stopped in the middle and had been done all the same.
+pub(super) const WAS_DONE: &str = "it was cut off; its check said that it had been done";
 
 /// An attempt to make.
 #[derive(Debug)]
@@ -182,11 +185,29 @@ impl Runner<'_, '_> {
                 (done.status, done.record.error) = (StepStatus::Failed, Some(hidden.redact_text(&error)));
             }
         }
+        let stopped = done.record.timed_out || done.record.signal.is_some();
+        if stopped && step.effects == Effects::Once && done.status == StepStatus::Failed {
+            self.judge_stopped(attempt, &mut done)?;
+        }
         let kept = printed.kept.bytes();
         if !kept.is_empty() {
             done.artifacts.push(artifact(OUTPUT, Source::Bytes(kept)));
         }
         Ok(done)
+    }
+
+    /// Decides about a step that may be done once only and was stopped in the middle, as going on with the run would: its
+    /// `verify` tells, and without one it is not tried again.
+    fn judge_stopped(&self, attempt: &Attempt<'_>, done: &mut Done) -> Result<(), Error> {
+        match &attempt.step.verify {
+            None => done.hopeless = true,
+            Some(verify) if self.is_verified(attempt, verify)? => {
+                (done.status, done.record.error) = (StepStatus::Completed, None);
+                done.record.notes.push(WAS_DONE.to_owned());
+            }
+            Some(_) => {}
+        }
+        Ok(())
     }
 
     /// Asks the command that tells whether a step was done. An error is a no.

@@ -589,7 +589,7 @@ impl Runner<'_, '_> {
         let mut end = self.plain(&attempt, StepStatus::Completed, Value::Null);
         end.record.notes.push(match decided {
             Some(_) => "it was cut off; a person said that it had been done".to_owned(),
-            None => "it was cut off; its check said that it had been done".to_owned(),
+            None => attempt::WAS_DONE.to_owned(),
         });
         self.keep(unit, &attempt, attempt::Done { hopeless: false, ..end })?;
         let entry = known.entry(name.to_owned()).or_default();

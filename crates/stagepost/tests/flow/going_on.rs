@@ -131,3 +131,27 @@ steps:
     assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
     assert_eq!(story.home.read("kept.txt").as_deref(), Some("before"));
 }
+
+#[test]
+fn a_step_that_may_be_done_once_only_is_not_simply_tried_again_after_its_time_was_over() {
+    let flow = r#"
+name: once
+steps:
+  - id: pay
+    effects: once
+    timeout: 100ms
+    retry: {attempts: 2, backoff: 1ms}
+    run: 'echo pay >> log; sleep 600'
+"#;
+    let story = Story::new();
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.lines("log"), "pay", "nobody knows whether it was done");
+    assert!(matches!(story.resume(Resume::default()), Err(Error::Once { attempt: 1, .. })));
+    let with = |verify: &str| {
+        let story = Story::new();
+        let flow = flow.replace("effects: once", &format!("effects: once\n    verify: '{verify}'"));
+        (story.start(&flow).unwrap() == Outcome::Completed, story.lines("log"))
+    };
+    assert_eq!(with("true"), (true, "pay".to_owned()));
+    assert_eq!(with("false"), (false, "pay pay".to_owned()), "it was not done, so it can be tried again");
+}
