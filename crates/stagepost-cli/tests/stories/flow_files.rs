@@ -165,3 +165,12 @@ fn files_of_a_run_that_were_left_behind_are_mended_by_the_next_command() {
     project.ok(&["status"]);
     assert_eq!(fs::read(&path).unwrap(), good);
 }
+
+#[test]
+fn a_token_in_the_file_is_found_before_it_is_run() {
+    let project = TempProject::new();
+    let token = format!("ghp_{}", "a1B2".repeat(9));
+    project.write("flow.yaml", format!("name: x\nsteps:\n  - {{id: a, run: 'curl -H {token}'}}\n"));
+    assert_eq!(project.run(&["flow", "run", "flow.yaml"]).code, 4);
+    project.run(&["flow", "check", "flow.yaml"]).fails(2, &["flow.yaml:3:27: this looks like a token"]);
+}

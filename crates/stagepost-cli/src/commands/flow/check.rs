@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use stagepost::flow::definition::{Invalid, token_in};
 
 use super::file;
 use crate::app::App;
@@ -26,7 +27,10 @@ struct Body<'a> {
 }
 
 pub(crate) fn run(app: &App, args: &CheckArgs) -> Result<(), Failure> {
-    let (_, flow) = file::read(app, &args.file)?;
+    let (text, flow) = file::read(app, &args.file)?;
+    if let Some(fault) = token_in(&text) {
+        return Err(file::not_valid(&args.file, &Invalid { faults: vec![fault] }));
+    }
     let steps: Vec<&str> = flow.order().iter().map(|step| step.id.as_str()).collect();
     match app.ui.form {
         Form::Json => app.ui.json(&Output::new(Body { valid: true, name: &flow.name, steps })),

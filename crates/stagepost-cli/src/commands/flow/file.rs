@@ -28,7 +28,7 @@ pub(crate) fn read(app: &App, path: &Path) -> Result<(String, Flow), Failure> {
 }
 
 /// Every fault as `FILE:LINE:COLUMN: what`, which editors understand.
-fn not_valid(path: &Path, invalid: &Invalid) -> Failure {
+pub(super) fn not_valid(path: &Path, invalid: &Invalid) -> Failure {
     let shown = path.display();
     let mut failure = Failure::new(Code::Usage, format!("{shown} is not a valid flow"));
     let faults = invalid.faults.iter();

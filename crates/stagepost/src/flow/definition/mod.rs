@@ -23,7 +23,7 @@ mod schema;
 pub use condition::{Condition, InvalidCondition, Undecided};
 pub use flow::{Flow, Retention};
 pub use graph::Graph;
-pub use invalid::{Fault, Invalid, Place};
+pub use invalid::{Fault, Invalid, Place, token_in};
 pub use reference::{InvalidReference, Reference, Source};
 pub use scope::{Scope, StepResult};
 pub use step::{
