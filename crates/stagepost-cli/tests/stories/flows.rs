@@ -193,7 +193,18 @@ steps:
     assert_eq!(log(&project), "draft publish");
     project.run(&["flow", "run", "flow.yaml", "--run-id", "r2"]);
     project.run(&["gate", "answer", "r2.approve", "no, reject"]);
-    assert_eq!(project.run(&["flow", "resume", "r2"]).code, 7);
+    let declined = project.run(&["flow", "resume", "r2"]);
+    assert_eq!(declined.code, 7);
+    assert!(declined.out.contains("next: stagepost gate reopen r2.approve, then"), "{declined:?}");
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named_and_a_graph_can_be_json() {
+    let project = project("name: x\nsteps: [{id: a, cwd: not/there, run: 'true'}]\n");
+    let ran = project.run(&["flow", "run", "flow.yaml"]);
+    assert!(ran.out.contains("its folder `not/there` is not there"), "{ran:?}");
+    let graph = project.json(&["flow", "graph", "flow.yaml"]);
+    assert!(graph["graph"].as_str().is_some_and(|drawn| drawn.contains('a')), "{graph}");
 }
 
 #[test]

@@ -159,6 +159,9 @@ impl Runner<'_, '_> {
             Err(missing) => return Ok(Done::refused(missing)),
         };
         let root = &self.project.place().root;
+        if let Some(cwd) = step.cwd.as_ref().filter(|cwd| !root.join(cwd).is_dir()) {
+            return Ok(Done::refused(format!("its folder `{}` is not there", cwd.escape_debug())));
+        }
         let fingerprint = made_of::fingerprint(step, root, attempt.item.as_ref());
         let exchange = Exchange::open(self.folder(), attempt)?;
         let program = self.program(attempt, command, &secrets, &exchange);

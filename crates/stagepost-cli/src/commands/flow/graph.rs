@@ -6,6 +6,7 @@ use stagepost::flow::definition::Graph;
 use super::file;
 use crate::app::App;
 use crate::failure::Failure;
+use crate::json::Output;
 use crate::ui;
 
 /// Show the steps of a flow file and what leads from one to another
@@ -39,7 +40,12 @@ pub(crate) fn run(app: &App, args: &GraphArgs) -> Result<(), Failure> {
         Form::Text => ui::printable_lines(&graph.text()),
         Form::Svg => graph.svg(),
     };
-    let Some(path) = &args.output else { return app.ui.text(&drawn) };
+    let Some(path) = &args.output else {
+        return match app.ui.form {
+            ui::Form::Json => app.ui.json(&Output::new(serde_json::json!({ "graph": drawn }))),
+            _ => app.ui.text(&drawn),
+        };
+    };
     let path = app.folder().join(path);
     std::fs::write(&path, drawn).map_err(|error| Failure::file("write", &path, error))?;
     app.ui.say(format!("wrote {}", path.display()));

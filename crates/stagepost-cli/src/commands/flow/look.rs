@@ -6,6 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser as _;
 use serde::Serialize;
 use stagepost::flow::{self, Flows, Outline, RunState, Source, Status, StepState};
+use stagepost::gate::{Gates, Verdict};
 use stagepost::model::{CheckpointId, Kind, RunId, Timestamp};
 use stagepost::project::{Clock, Project, SystemClock};
 use stagepost::store::Query;
@@ -145,7 +146,7 @@ impl StepBody {
 impl RunBody {
     fn of(project: &Project, state: RunState) -> Self {
         let steps = steps(project, &state);
-        let next = next(&state);
+        let next = next(project, &state);
         Self {
             flow: state.definition.as_ref().map(|definition| definition.name.clone()),
             waits_for: state.waits_for.clone().map(|(step, gate)| WaitsFor { step, gate }),
@@ -187,7 +188,7 @@ fn steps(project: &Project, state: &RunState) -> Vec<StepBody> {
 }
 
 /// What a person can do about a run.
-fn next(state: &RunState) -> Option<String> {
+fn next(project: &Project, state: &RunState) -> Option<String> {
     let id = &state.run.id;
     let in_code = state.definition.is_none();
     match (state.status, &state.waits_for) {
@@ -198,9 +199,19 @@ fn next(state: &RunState) -> Option<String> {
         (Status::Interrupted | Status::Failed | Status::Waiting, _) => {
             Some(format!("stagepost flow resume {id}"))
         }
-        (Status::Declined, _) => Some(format!("stagepost gate reopen GATE, then stagepost flow resume {id}")),
+        (Status::Declined, _) => {
+            let gate = declined(project, id).unwrap_or_else(|| "GATE".to_owned());
+            Some(format!("stagepost gate reopen {gate}, then stagepost flow resume {id}"))
+        }
         _ => None,
     }
+}
+
+/// The gate of a run at which someone said no last.
+fn declined(project: &Project, run: &RunId) -> Option<String> {
+    let gates = Gates::of(project).all().ok()?;
+    let no = gates.into_iter().filter(|gate| gate.of.run == *run && gate.verdict() == Verdict::No);
+    no.max_by_key(|gate| gate.asked_at).map(|gate| gate.id.to_string())
 }
 
 /// The runs that are listed, newest first, and whether some are not because they are damaged.
