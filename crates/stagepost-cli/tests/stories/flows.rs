@@ -404,7 +404,7 @@ fn a_secret_that_is_given_as_input_is_stored_nowhere() {
     let flow = "name: asking\nsecrets: [WORD]\nsteps:\n  - {id: ok, ask: {kind: approve, data: input.word}}\n  - {id: b, run: 'true'}\n";
     let project = project(flow);
     let args = ["flow", "run", "flow.yaml", "--run-id", "r1", "--input", r#"{"word": "my swordfish-77"}"#];
-    let ran = project.tool(PROGRAM, &args).env("WORD", "swordfish-77").output();
+    let ran = project.tool(PROGRAM, args).env("WORD", "swordfish-77").output();
     assert_eq!(Ran::of(ran).code, 6);
     let shown = project.ok(&["gate", "show", "r1.ok"]);
     assert!(shown.contains("my ***") && !shown.contains("swordfish"), "{shown}");
