@@ -278,8 +278,7 @@ impl Drive<'_, '_, '_> {
         let bar = self.job.thresholds();
         let (reply, call) =
             self.call(Role::Judge, iteration, Some(&plan), None, &Value::Null, None, |answer| {
-                let said = "it says neither a decision nor a score";
-                Scored::of(answer, Some(&bar)).verdict.map(drop).ok_or_else(|| said.to_owned())
+                plans::fault_of(answer, &Scored::of(answer, Some(&bar))).map_or(Ok(()), Err)
             })?;
         let scored = Scored::of(reply.payload.value(), Some(&bar));
         let payload = plans::evaluation(reply.payload.value(), &plan, &scored);

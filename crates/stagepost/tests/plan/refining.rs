@@ -217,3 +217,38 @@ fn a_job_that_cannot_work_is_refused_before_anything_is_recorded() {
     }
     assert!(project.runs().unwrap().is_empty());
 }
+
+#[test]
+fn a_score_that_is_none_or_off_its_scale_is_told_as_that() {
+    let home = TempProject::git();
+    let project = home.open();
+    let mut job = job();
+    job.retry = Retry { attempts: 5, backoff: Span::Text("1ms".into()) };
+    let mut judge = Told::saying([
+        json!({"score": 12, "score_max": 10, "decision": "APPROVE"}),
+        json!({"score": 1e308}),
+        json!({"score": "\u{f8ff}NaN\u{f8ff}"}),
+        json!({"score": "8"}),
+        json!({"score": 8}),
+    ]);
+    let mut planner = Told::new([Ok(json!({"a": 1}))]);
+    let run = drive(&project, &new(&job), &mut planner, &mut judge).unwrap().run;
+    let history = Plan::open(&project, &run).unwrap().history().unwrap();
+    let told: Vec<_> = history
+        .iteration(1)
+        .unwrap()
+        .failures
+        .iter()
+        .filter_map(stagepost::plan::Call::of)
+        .filter_map(|call| call.fault)
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "its score 12 is not between 0 and 10",
+            "its score 1e+308 is not between 0 and 100",
+            "its score NaN is not a number",
+            "its score \"8\" is not a number",
+        ]
+    );
+}

@@ -48,7 +48,7 @@ fn standing_for(name: &str) -> String {
 }
 
 /// The name that a string stands for.
-fn name_of(text: &str) -> Option<&'static str> {
+pub(super) fn name_of(text: &str) -> Option<&'static str> {
     let inside = text.strip_prefix(MARK)?.strip_suffix(MARK)?;
     NAMES.into_iter().find(|name| *name == inside)
 }

@@ -12,7 +12,7 @@ pub use cache::Meta;
 pub use lenient::{LenientError, compact, finite, read, write};
 pub use names::{FOLDER, Name, PLANS, file_name, folder_of};
 pub use revision::{Issue, Priority, RevisionRequest, Severity};
-pub use score::{Scored, Thresholds, Verdict, breakdown, feedback};
+pub use score::{Scored, Thresholds, Verdict, breakdown, fault_of, feedback};
 
 use serde_json::{Map, Value, json};
 

@@ -6,6 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::lenient;
+
 /// What a judge thinks of a plan, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -95,11 +97,8 @@ impl Scored {
     ///
     /// A `decision` stands, but an approval below the bar is none. A `status` yields to the score, and so does silence.
     pub fn of(evaluation: &Value, bar: Option<&Thresholds>) -> Self {
-        let overall = evaluation["overall_score"].as_f64();
-        let score = overall.or_else(|| evaluation["score"].as_f64());
-        let stated = evaluation["score_max"].as_f64().filter(|max| *max > 0.0);
-        let hundred = overall.is_some() || score.is_some_and(|score| score > 10.0);
-        let score_max = stated.unwrap_or(if hundred { 100.0 } else { 10.0 });
+        let (score, score_max) = score_of(evaluation);
+        let score = score.filter(|score| (0.0..=score_max).contains(score));
         let by_score = score.map(|score| bar.copied().unwrap_or_default().verdict(score / score_max));
         let passed = evaluation["pass_threshold"].as_bool().map(|passed| match (passed, by_score) {
             (true, _) => Verdict::Approve,
@@ -117,6 +116,39 @@ impl Scored {
     /// The score as a part of 1, so that scores of different kinds can be compared.
     pub fn fraction(&self) -> Option<f64> {
         self.score.map(|score| score / self.score_max)
+    }
+}
+
+/// The score and what it is of, whether it is on that scale or not.
+fn score_of(evaluation: &Value) -> (Option<f64>, f64) {
+    let overall = evaluation["overall_score"].as_f64();
+    let score = overall.or_else(|| evaluation["score"].as_f64());
+    let stated = evaluation["score_max"].as_f64().filter(|max| *max > 0.0);
+    let hundred = overall.is_some() || score.is_some_and(|score| score > 10.0);
+    (score, stated.unwrap_or(if hundred { 100.0 } else { 10.0 }))
+}
+
+/// Says why a judgement cannot be used: it says nothing, or its score is off its scale. One that is no number is no fault
+/// beside a decision.
+pub fn fault_of(evaluation: &Value, scored: &Scored) -> Option<String> {
+    match score_fault(evaluation) {
+        Some(fault) if scored.verdict.is_none() || score_of(evaluation).0.is_some() => Some(fault),
+        None if scored.verdict.is_none() => Some("it says neither a decision nor a score".to_owned()),
+        _ => None,
+    }
+}
+
+fn score_fault(evaluation: &Value) -> Option<String> {
+    let given =
+        [&evaluation["overall_score"], &evaluation["score"]].into_iter().find(|given| !given.is_null())?;
+    match score_of(evaluation) {
+        (Some(score), max) if (0.0..=max).contains(&score) => None,
+        (Some(_), max) => Some(format!("its score {given} is not between 0 and {}", number(max))),
+        (None, _) => {
+            let given =
+                given.as_str().and_then(lenient::name_of).map_or_else(|| given.to_string(), str::to_owned);
+            Some(format!("its score {given} is not a number"))
+        }
     }
 }
 
@@ -178,6 +210,9 @@ mod tests {
             (json!({"score": 3, "score_max": 5}), Some(3.0), 5.0, Some(SoftFail)),
             (json!({"status": "soft fail"}), None, 10.0, Some(SoftFail)),
             (json!({"decision": "perhaps", "score": "8"}), None, 10.0, None),
+            (json!({"score": 12, "score_max": 10}), None, 10.0, None),
+            (json!({"score": -1, "decision": "HARD_FAIL"}), None, 10.0, Some(HardFail)),
+            (json!({"score": 1e308}), None, 100.0, None),
         ];
         for (evaluation, score, max, verdict) in cases {
             assert_eq!(scored(evaluation.clone(), None), (score, max, verdict), "{evaluation}");
