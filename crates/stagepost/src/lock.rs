@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,12 @@ pub(crate) fn wait_for(file: &File, operation: FlockOperation, patience: Duratio
         std::thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(20));
     }
+}
+
+/// Says whether an open file is still the one at a path: who held it may have taken it away before it was locked.
+pub(crate) fn is_at(file: &File, path: &Path) -> bool {
+    let (Ok(held), Ok(there)) = (file.metadata(), path.symlink_metadata()) else { return false };
+    (held.dev(), held.ino()) == (there.dev(), there.ino())
 }
 
 /// The error of taking a lock.

@@ -431,6 +431,7 @@ fn what_is_empty_is_not_put_in_brackets_and_hints_can_be_followed() {
 
     project.write("note.txt", "nothing");
     project.run(&["import", "note.txt"]).fails(3, &["maestro, tasks, runs or plans"]);
+    git(&project, &["branch", "-M", "main"]);
     git(&project, &["checkout", "-qb", "other"]);
     for (branch, text) in [("other", "theirs\n"), ("main", "ours\n")] {
         git(&project, &["checkout", "-q", branch]);

@@ -137,6 +137,7 @@ impl<'p> Flows<'p> {
     pub fn resume(&self, id: &RunId, resume: Resume, drive: Drive<'_>) -> Result<Outcome, Error> {
         super::history::flow_run(self.project, id)?;
         let hold = Hold::take(self.project, id)?;
+        hold.is_wanted_again();
         let begun = attempts::read(hold.folder());
         self.end_left_over(id, &begun, &drive)?;
         let prepared = resume::prepare(self.project, id, &resume, &begun)?;

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::FlockOperation;
 
 use super::{Error, attempts};
-use crate::lock::wait_for;
+use crate::lock::{is_at, wait_for};
 use crate::model::RunId;
 use crate::process::Identity;
 use crate::project::Project;
@@ -72,6 +72,11 @@ impl Hold {
         fs::read_to_string(self.folder.join(GIVEN_UP)).ok()
     }
 
+    /// Takes away word that was left for whoever drove the run before.
+    pub(super) fn is_wanted_again(&self) {
+        let _ = fs::remove_file(self.folder.join(GIVEN_UP));
+    }
+
     /// Tidies away what only matters while the run is driven: it is over.
     pub(super) fn tidy(self) {
         // What is left is in nobody's way; cleaning up finds it.
@@ -86,13 +91,6 @@ pub(super) fn give_up(project: &Project, run: &RunId, why: &str) -> Result<(), E
         // Whoever drove it has just ended and tidied up.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         written => written.map_err(failed("write", &path)),
-    }
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    match (file.metadata(), fs::metadata(path)) {
-        (Ok(ours), Ok(there)) => (ours.dev(), ours.ino()) == (there.dev(), there.ino()),
-        _ => false,
     }
 }
 

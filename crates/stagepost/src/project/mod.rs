@@ -46,6 +46,7 @@ pub use restore::{Interrupted, Recovery, RestoreOutcome, RestoreRecord, Verb, Wi
 pub use save::{NewArtifact, Save, Source};
 pub use settings::{Layer, Origin, Settings, SettingsError, StoreKind, parse_duration, parse_size};
 pub use status::Status;
+pub(crate) use status::size_of;
 pub use verify::Verified;
 pub use views::{View, export_file};
 

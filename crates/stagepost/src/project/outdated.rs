@@ -2,14 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::Error;
-use crate::lock::{LockError, wait_for};
+use crate::lock::{LockError, is_at, wait_for};
 use crate::private;
 
 /// A view is out of date, or about to be. The mark that says so is a file, locked by everyone who is at work on what the
@@ -84,9 +84,4 @@ impl Outdated {
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("a flag of open(2)");
     OpenOptions::new().write(true).custom_flags(flags).open(path)
-}
-
-fn is_at(file: &File, path: &Path) -> bool {
-    let (Ok(held), Ok(there)) = (file.metadata(), fs::symlink_metadata(path)) else { return false };
-    (held.dev(), held.ino()) == (there.dev(), there.ino())
 }

@@ -38,7 +38,7 @@ impl Project {
     }
 }
 
-/// Adds up the files below a folder.
+/// How many bytes are in a folder. What cannot be looked at counts nothing, and links are not followed.
 pub(crate) fn size_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let size = |entry: fs::DirEntry| match entry.metadata() {

@@ -3,6 +3,7 @@
 //! With refs as files this speaks git's own protocol (`<ref>.lock`, rename), adding the fsyncs that git leaves out
 //! for the folder. Every other kind of refs goes through `git update-ref`.
 
+use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -13,6 +14,9 @@ use super::durable;
 use super::git::{Git, GitError};
 use super::repository::{RefKind, Repository, read_line};
 use crate::model::{CheckpointId, ObjectId};
+
+/// The folder of our refs.
+const OURS: &str = "refs/stagepost";
 
 /// The refs of one repository, as seen from one work tree.
 #[derive(Debug)]
@@ -154,19 +158,37 @@ impl Refs {
         Ok(())
     }
 
-    /// Returns all our refs of all work trees.
-    pub(super) fn ours(&self) -> Result<Vec<String>, RefError> {
-        let answer = self.git.run(&["for-each-ref", "--format=%(refname)", "refs/stagepost/"], b"")?;
-        Ok(String::from_utf8_lossy(&answer).lines().map(str::to_owned).collect())
+    /// Returns all our refs of all work trees with what they name.
+    pub(super) fn ours(&self) -> Result<BTreeMap<String, ObjectId>, RefError> {
+        if self.repository.refs == RefKind::Files {
+            let mut found = our_refs(&self.read_packed(OURS)?);
+            self.add_loose(OURS, &mut found)?;
+            return Ok(found);
+        }
+        let answer = self.git.run(&["for-each-ref", "--format=%(objectname) %(refname)", OURS], b"")?;
+        Ok(our_refs(&answer))
     }
 
-    /// Returns all our refs of all work trees with what they name.
-    pub(super) fn ours_with_commits(&self) -> Result<Vec<(String, ObjectId)>, RefError> {
-        let format = "--format=%(objectname) %(refname)";
-        let answer = self.git.run(&["for-each-ref", format, "refs/stagepost/"], b"")?;
-        let text = String::from_utf8_lossy(&answer);
-        let lines = text.lines().filter_map(|line| line.split_once(' '));
-        Ok(lines.filter_map(|(id, name)| Some((name.to_owned(), id.parse().ok()?))).collect())
+    /// Adds the refs that are files below a folder.
+    fn add_loose(&self, folder: &str, found: &mut BTreeMap<String, ObjectId>) -> Result<(), RefError> {
+        let failed = |source| RefError::Read { name: folder.to_owned(), source };
+        let entries = match fs::read_dir(self.path_of(folder)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(failed)?,
+        };
+        for entry in entries {
+            let entry = entry.map_err(failed)?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let name = format!("{folder}/{name}");
+            if entry.file_type().map_err(failed)?.is_dir() {
+                self.add_loose(&name, found)?;
+            } else if !name.ends_with(".lock")
+                && let Some(id) = self.read(&name)?
+            {
+                found.insert(name, id);
+            }
+        }
+        Ok(())
     }
 
     /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions
@@ -198,15 +220,30 @@ impl Refs {
     }
 
     fn packed(&self, name: &str) -> Result<Option<ObjectId>, RefError> {
-        let path = self.repository.common_dir.join("packed-refs");
-        let bytes = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.map_err(|source| RefError::Read { name: name.to_owned(), source })?,
-        };
-        let lines = bytes.split(|byte| *byte == b'\n');
-        let found = lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '));
-        Ok(found.filter(|(_, packed)| *packed == name).find_map(|(id, _)| id.parse().ok()))
+        let bytes = self.read_packed(name)?;
+        Ok(packed_in(&bytes).filter(|(_, packed)| *packed == name).find_map(|(id, _)| id.parse().ok()))
     }
+
+    /// Reads the file of packed refs, of which `name` is wanted.
+    fn read_packed(&self, name: &str) -> Result<Vec<u8>, RefError> {
+        match fs::read(self.repository.common_dir.join("packed-refs")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            other => other.map_err(|source| RefError::Read { name: name.to_owned(), source }),
+        }
+    }
+}
+
+/// The lines of a list of refs, each with what it names first.
+fn packed_in(bytes: &[u8]) -> impl Iterator<Item = (&str, &str)> {
+    let lines = bytes.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '))
+}
+
+/// Our own of a list of refs.
+fn our_refs(bytes: &[u8]) -> BTreeMap<String, ObjectId> {
+    let is_ours = |name: &str| name.strip_prefix(OURS).is_some_and(|rest| rest.starts_with('/'));
+    let ours = packed_in(bytes).filter(|(_, name)| is_ours(name));
+    ours.filter_map(|(id, name)| Some((name.to_owned(), id.parse().ok()?))).collect()
 }
 
 enum Target {

@@ -34,7 +34,7 @@ pub enum ReleaseError {
 impl Snapshots {
     /// Lists the checkpoints of all work trees that a snapshot is kept for, each with the ref that keeps it.
     pub fn held(&self) -> Result<Vec<(CheckpointId, String)>, RefError> {
-        let names = self.refs.ours()?.into_iter();
+        let names = self.refs.ours()?.into_keys();
         Ok(names.filter_map(|name| Some((name.rsplit_once('/')?.1.parse().ok()?, name))).collect())
     }
 
@@ -42,7 +42,7 @@ impl Snapshots {
     pub fn kept(&self) -> Result<HashMap<CheckpointId, ObjectId>, RefError> {
         let mut kept = HashMap::new();
         for refs in self.elsewhere.iter().map(|(_, refs)| refs).chain([&self.refs]) {
-            let named = refs.ours_with_commits()?.into_iter();
+            let named = refs.ours()?.into_iter();
             kept.extend(named.filter_map(|(name, id)| Some((name.rsplit_once('/')?.1.parse().ok()?, id))));
         }
         Ok(kept)

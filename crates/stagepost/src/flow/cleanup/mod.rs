@@ -6,8 +6,6 @@
 mod report;
 
 use std::collections::HashSet;
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -18,7 +16,7 @@ use super::hold::{self, Hold};
 use super::{Error, RunState, Status, is_driven, view};
 use crate::formats::runs;
 use crate::model::{CheckpointId, Event, RunId, RunKind, Timestamp, Topic};
-use crate::project::{GcPlan, Project, View};
+use crate::project::{GcPlan, Project, View, size_of};
 use crate::retention;
 use crate::store::{Batch, Found, NewEntry, Query};
 
@@ -262,15 +260,4 @@ fn facts(project: &Project, policy: &Policy) -> Result<Vec<Fact>, Error> {
         });
     }
     Ok(facts)
-}
-
-/// How many bytes are in a folder. What cannot be looked at counts nothing, and links are not followed.
-fn size_of(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let size = |entry: fs::DirEntry| match entry.metadata() {
-        Ok(about) if about.is_dir() => size_of(&entry.path()),
-        Ok(about) => about.len(),
-        Err(_) => 0,
-    };
-    entries.map(size).sum()
 }
