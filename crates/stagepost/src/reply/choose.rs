@@ -216,8 +216,9 @@ impl Choosing<'_, '_, '_> {
         } else {
             self.hits[first].map_or(0.6, |hit| if hit.whole { 0.97 } else { 0.85 })
         };
+        let are = if labels.len() == 1 { "is" } else { "are" };
         let mut reply =
-            Reply::new(Action::Select, sure, format!("`{}` is taken by {by}", labels.join("`, `")));
+            Reply::new(Action::Select, sure, format!("`{}` {are} taken by {by}", labels.join("`, `")));
         reply.details.option_ids = taken.iter().map(|&index| self.choices[index].id.clone()).collect();
         reply
     }
