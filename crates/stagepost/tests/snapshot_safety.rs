@@ -253,7 +253,7 @@ fn a_file_that_is_written_meanwhile_is_never_torn() {
             // Empty is what it is for a moment, whenever it is written anew. A writer that has to wait in the middle of its
             // write leaves whole pages of one version for as long: that was in the file, and cannot be told from the end.
             let started = versions.iter().any(|version| version.starts_with(&blob.stdout));
-            let whole = started && (blob.stdout.len() == 400_000 || blob.stdout.len() % 4096 == 0);
+            let whole = started && (blob.stdout.len() == 400_000 || blob.stdout.len().is_multiple_of(4096));
             assert!(
                 whole || snapshot.notes.iter().any(|note| note.contains("torn")),
                 "{} bytes",
