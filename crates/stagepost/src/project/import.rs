@@ -23,12 +23,12 @@ use crate::formats::Format;
 use crate::formats::runs::MOST_BYTES;
 use crate::lock::Lock;
 use crate::model::{
-    Artifact, ArtifactName, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, ObjectId, Parent, Run,
-    RunKind, Timestamp, Topic,
+    Artifact, ArtifactName, Checkpoint, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, ObjectId,
+    Parent, Run, RunId, RunKind, Timestamp, Topic,
 };
 use crate::snapshot::Adopt;
 use crate::store::blob::Cut;
-use crate::store::{Batch, EventQuery, Expect, Found, NewEntry};
+use crate::store::{Batch, EventQuery, Expect, Found, NewEntry, Query};
 
 /// What an import would take in. Carrying it out does exactly this.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -109,6 +109,20 @@ struct Taken {
     id: Option<CheckpointId>,
 }
 
+/// The checkpoints of runs, each run read once however many items are of it.
+#[derive(Default)]
+struct There(HashMap<RunId, Vec<Checkpoint>>);
+
+impl There {
+    fn of(&mut self, project: &Project, run: &RunId) -> Result<&[Checkpoint], Error> {
+        if !self.0.contains_key(run) {
+            let query = Query { run: Some(run.clone()), ..Query::default() };
+            self.0.insert(run.clone(), project.log(&query)?);
+        }
+        Ok(&self.0[run])
+    }
+}
+
 impl ImportItem {
     fn new(format: Format, description: String, found: Candidate) -> Self {
         let Imported { id, integrity, commit, findings, .. } = found.imported.clone();
@@ -163,9 +177,9 @@ impl Project {
 
     /// Finds out what is in the store already.
     fn recognise(&self, plan: &mut ImportPlan) -> Result<(), Error> {
-        let imported = self.imported()?;
+        let (imported, mut there) = (self.imported()?, There::default());
         for item in &mut plan.items {
-            item.known = self.is_known(item, &imported)?;
+            item.known = self.is_known(item, &imported, &mut there)?;
         }
         plan.events.retain(|event| !imported.contains_key(&event.key));
         Ok(())
@@ -181,10 +195,15 @@ impl Project {
         Ok(events.map(taken).collect())
     }
 
-    fn is_known(&self, item: &ImportItem, imported: &HashMap<String, Taken>) -> Result<bool, Error> {
+    fn is_known(
+        &self,
+        item: &ImportItem,
+        imported: &HashMap<String, Taken>,
+        there: &mut There,
+    ) -> Result<bool, Error> {
         let own = item.id.parse::<CheckpointId>().ok();
         let own = own.map(|id| self.store.checkpoint(&id)).transpose()?.flatten().is_some();
-        if own || self.is_own_stage(&item.found)? || self.is_own_plan(&item.found)? {
+        if own || self.is_own_stage(&item.found, there)? || self.is_own_plan(&item.found, there)? {
             return Ok(true);
         }
         match imported.get(&item.found.key) {
@@ -204,10 +223,10 @@ impl Project {
     pub fn apply_import(&self, plan: &ImportPlan) -> Result<usize, Error> {
         // Names come from elsewhere: another import of the same ones must not take ours for left over, or we its own.
         let _lock = Lock::take(&self.place.store.join("import.lock"), self.settings.busy_timeout)?;
-        let imported = self.imported()?;
+        let (imported, mut there) = (self.imported()?, There::default());
         let mut new = Vec::new();
         for item in plan.items.iter().filter(|item| !item.known) {
-            if !self.is_known(item, &imported)? {
+            if !self.is_known(item, &imported, &mut there)? {
                 new.push(item);
             }
         }

@@ -6,12 +6,11 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, read, read_file};
+use super::{Candidate, ImportItem, ImportPlan, There, read, read_file};
 use crate::formats::Format;
 use crate::formats::plans::{self, Meta, Name};
 use crate::model::{Hash, Imported, Kind, Mark, Run, RunId, RunKind, Timestamp};
 use crate::project::{Error, Project};
-use crate::store::Query;
 
 /// How deep below a folder the files may be.
 const DEEPEST: usize = 6;
@@ -99,7 +98,7 @@ impl Project {
 
     /// Says whether a checkpoint is of a run that was made here: then its file is a view of ours, or a copy of one. An
     /// iteration that was pruned is not there any more.
-    pub(super) fn is_own_plan(&self, found: &Candidate) -> Result<bool, Error> {
+    pub(super) fn is_own_plan(&self, found: &Candidate, there: &mut There) -> Result<bool, Error> {
         if found.run.kind != RunKind::Plan {
             return Ok(false);
         }
@@ -111,8 +110,7 @@ impl Project {
         if matches!(found.kind, Kind::Iteration { iteration: 0, .. }) {
             return Ok(true);
         }
-        let query = Query { run: Some(found.run.id.clone()), ..Query::default() };
-        Ok(self.log(&query)?.iter().any(|one| one.content.kind == found.kind))
+        Ok(there.of(self, &found.run.id)?.iter().any(|one| one.content.kind == found.kind))
     }
 }
 

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, ProgressFile, Unreadable, integrity, read, read_file};
+use super::{Candidate, ImportItem, ImportPlan, ProgressFile, There, Unreadable, integrity, read, read_file};
 use crate::formats::tasks::{self, Entry, Note};
 use crate::formats::{Format, naive};
 use crate::model::{Imported, Kind, Mark, Run, RunId, RunKind, Stage, Timestamp, Topic};
 use crate::project::branch::Tag;
 use crate::project::{Error, Project};
-use crate::store::{EventQuery, Query};
+use crate::store::EventQuery;
 
 /// Finds the list at a path: the file itself, or the one in a folder.
 fn list_at(path: &Path, forced: bool) -> Option<PathBuf> {
@@ -177,14 +177,13 @@ impl Project {
     }
 
     /// Says whether a stage with this commit was saved here: its files are views of our own.
-    pub(super) fn is_own_stage(&self, found: &Candidate) -> Result<bool, Error> {
+    pub(super) fn is_own_stage(&self, found: &Candidate, there: &mut There) -> Result<bool, Error> {
         let Kind::Stage { stage, .. } = found.kind else { return Ok(false) };
-        let query = Query { run: Some(found.run.id.clone()), ..Query::default() };
         let same = |one: &crate::model::Checkpoint| {
             matches!(one.content.kind, Kind::Stage { stage: other, .. } if other == stage)
                 && Mark::of(one).commit == found.mark.commit
         };
-        Ok(self.log(&query)?.iter().any(same))
+        Ok(there.of(self, &found.run.id)?.iter().any(same))
     }
 }
 
