@@ -232,12 +232,6 @@ impl Runner<'_, '_> {
         step.secrets.iter().map(find).collect()
     }
 
-    /// The secrets of a step, as far as they are set.
-    pub(super) fn secrets_there(&self, step: &Step) -> Secrets {
-        let values = step.secrets.iter().filter_map(|name| (self.drive.secrets)(name));
-        Secrets::new(values.map(|value| value.as_encoded_bytes().to_vec()))
-    }
-
     fn program(
         &self,
         attempt: &Attempt<'_>,

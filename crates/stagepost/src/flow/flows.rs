@@ -11,7 +11,6 @@ use super::definition::{Flow, Invalid};
 use super::happened::{Accepted, Definition, End, Happened};
 use super::hold::{self, Hold};
 use super::kept::{self, KeptStep};
-use super::redact::Secrets;
 use super::resume::{self, Resume};
 use super::reuse::Plan;
 use super::runner::{Drive, Outcome, Runner, mark, marked_variable};
@@ -86,7 +85,7 @@ impl<'p> Flows<'p> {
         let Source { flow, definition } = source;
         let input = flow.input_with(input);
         check_tokens(Some(&definition), Some(&input))?;
-        let input = secrets_of(&flow, &drive).redact_value(input);
+        let input = drive.hidden(flow.steps.iter().flat_map(|step| &step.secrets)).redact_value(input);
         let now = self.project.context().clock.now();
         let run =
             RunRecord { description: flow.name.clone(), ..RunRecord::new(id.clone(), RunKind::Flow, now) };
@@ -351,13 +350,6 @@ pub(super) fn known_of(step: Option<&StepState>, begun: u32) -> Known {
         generation: step.map_or(0, |step| step.generation),
         ..Known::default()
     }
-}
-
-/// All secrets of a flow, as far as they are set: none of them may be stored.
-fn secrets_of(flow: &Flow, drive: &Drive<'_>) -> Secrets {
-    let names = flow.steps.iter().flat_map(|step| &step.secrets);
-    let values = names.filter_map(|name| (drive.secrets)(name));
-    Secrets::new(values.map(|value| value.as_encoded_bytes().to_vec()))
 }
 
 /// A definition and an input are stored as they are, or the run could not go on; so they must not hold tokens.

@@ -17,6 +17,7 @@ use super::flows::end_cancelled;
 use super::happened::{End, Happened};
 use super::hold::Hold;
 use super::record::{RESULT, Record};
+use super::redact::Secrets;
 use super::schedule::{Action, Event, Known, Schedule, Unit};
 use super::view::Publisher;
 use super::watch::{Progress, Watch};
@@ -45,6 +46,14 @@ pub struct Drive<'d> {
 impl std::fmt::Debug for Drive<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Drive").field("jobs", &self.jobs).finish_non_exhaustive()
+    }
+}
+
+impl Drive<'_> {
+    /// The values of secrets, as far as they are set: none of them may be stored.
+    pub(super) fn hidden<'n>(&self, names: impl IntoIterator<Item = &'n String>) -> Secrets {
+        let values = names.into_iter().filter_map(|name| (self.secrets)(name));
+        Secrets::new(values.map(|value| value.as_encoded_bytes().to_vec()))
     }
 }
 
@@ -368,7 +377,7 @@ impl Runner<'_, '_> {
         // Each item had to leave them; if there was none to be done, none is there.
         step.outputs.retain(|output| made_of::find_output(&self.project.place().root, &output.path).is_ok());
         if status == StepStatus::Completed {
-            match self.outputs(&step, &self.secrets_there(&step)) {
+            match self.outputs(&step, &self.drive.hidden(&step.secrets)) {
                 Ok(files) => done.artifacts.extend(files),
                 Err(error) => (done.status, done.record.error) = (StepStatus::Failed, Some(error)),
             }
