@@ -147,16 +147,22 @@ fn two_runs_of_one_project_leave_each_other_s_iterations_alone() {
     assert!(folder.join(format!("my_song_{}_iter07_evaluation.json", first.run)).exists());
 }
 
+/// A run with one iteration, and where the file of it is.
+fn one_iteration(project: &stagepost::project::Project) -> (Plan<'_>, String) {
+    let settings =
+        Settings { project_name: "my_song".into(), output_dir: Some("out".into()), checkpoint: true };
+    let plan = Plan::start_run(project, &settings).unwrap();
+    plan.write_iteration_checkpoint(&Part::raw(), json!({"plan": 1}), 1).unwrap();
+    let file = format!("out/checkpoints/plans/my_song_{}_iter01_raw.json", plan.id());
+    (plan, file)
+}
+
 #[test]
 fn files_that_a_crash_left_behind_are_caught_up_with() {
     let home = TempProject::git();
     let project = home.open();
-    let settings =
-        Settings { project_name: "my_song".into(), output_dir: Some("out".into()), checkpoint: true };
-    let plan = Plan::start_run(&project, &settings).unwrap();
-    plan.write_iteration_checkpoint(&Part::raw(), json!({"plan": 1}), 1).unwrap();
+    let (plan, file) = one_iteration(&project);
     // As if it had been killed after the record and before the file.
-    let file = format!("out/checkpoints/plans/my_song_{}_iter01_raw.json", plan.id());
     home.remove(&file);
     drop(project.begin_view(plan.id().as_str()).unwrap());
     plan.write_iteration_checkpoint(&Part::raw(), json!({"plan": 2}), 2).unwrap();
@@ -172,11 +178,7 @@ fn files_that_a_crash_left_behind_are_caught_up_with() {
 fn files_of_one_that_is_killed_while_others_record_are_caught_up_with() {
     let home = TempProject::git();
     let project = home.open();
-    let settings =
-        Settings { project_name: "my_song".into(), output_dir: Some("out".into()), checkpoint: true };
-    let plan = Plan::start_run(&project, &settings).unwrap();
-    plan.write_iteration_checkpoint(&Part::raw(), json!({"plan": 1}), 1).unwrap();
-    let file = format!("out/checkpoints/plans/my_song_{}_iter01_raw.json", plan.id());
+    let (plan, file) = one_iteration(&project);
     home.remove(&file);
     // Another process has written its record and not yet its file.
     let at_work = project.begin_view(plan.id().as_str()).unwrap();
