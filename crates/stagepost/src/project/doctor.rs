@@ -100,8 +100,8 @@ impl Project {
 
     /// git drops what no ref keeps.
     fn check_refs(&self, verified: &Verified, fix: bool) -> Result<Check, Error> {
-        let unkept: Vec<_> = verified.damage.iter().filter(|damage| damage.derived).collect();
-        let unkept: Vec<_> = unkept.into_iter().filter_map(|damage| damage.checkpoint).collect();
+        let derived = verified.damage.iter().filter(|damage| damage.derived);
+        let unkept: Vec<_> = derived.filter_map(|damage| damage.checkpoint).collect();
         let mut health = health(unkept.is_empty(), fix);
         for id in unkept.iter().filter(|_| fix) {
             let checkpoint = self.store.checkpoint(id)?.and_then(Found::live);
@@ -113,8 +113,7 @@ impl Project {
         }
         let found = match unkept.len() {
             0 => "a ref keeps every snapshot".to_owned(),
-            1 => "no ref keeps 1 snapshot".to_owned(),
-            many => format!("no ref keeps {many} snapshots"),
+            some => format!("no ref keeps {}", count(some as u64, "snapshot")),
         };
         Ok(Check { name: "refs", health, found })
     }

@@ -167,8 +167,8 @@ impl Project {
         Ok(changes.iter().all(|change| snapshots.is_own_record(&change.path)))
     }
 
-    /// Gives up checkpoints and deletes their tags as the user would. The caller holds the lock of the work tree. Tags go first; if it is cut off in between, they are put back by
-    /// [`Project::mend_tags`].
+    /// Gives up checkpoints and deletes their tags as the user would. The caller holds the lock of the work tree. Tags go
+    /// first; if it is cut off in between, they are put back by [`Project::mend_tags`].
     pub fn forget_tagged(&self, key: &str, tags: &[String], ids: &[CheckpointId]) -> Result<(), Error> {
         let mark = self.begin_view(&format!("{TAGS_OF}{key}"))?;
         if !tags.is_empty() {
