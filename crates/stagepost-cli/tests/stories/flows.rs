@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{PROGRAM, Ran, TempProject};
+use crate::support::{PROGRAM, Ran, TempProject, soon};
 
 const THREE: &str = r#"
 name: three
@@ -49,10 +49,7 @@ fn is_alive(word: &str) -> bool {
 }
 
 fn dies_soon(word: &str) -> bool {
-    (0..400).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        !is_alive(word)
-    })
+    soon(|| !is_alive(word))
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::support::{PROGRAM, Ran, TempProject};
+use crate::support::{PROGRAM, Ran, TempProject, soon};
 
 const PLANNER: &str = r#"
 request=$(cat)
@@ -191,11 +191,7 @@ fn killed_in_the_middle_it_leaves_nothing_running_and_goes_on() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(row(), "interrupted");
-    let gone = (0..500).any(|_| {
-        std::thread::sleep(Duration::from_millis(10));
-        !is_running(&pid)
-    });
-    assert!(gone, "the judge is still running");
+    assert!(soon(|| !is_running(&pid)), "the judge is still running");
     project.write("again", "");
     assert_eq!(project.run(&["plan", "run", "job.json", "--resume", &run]).code, 0);
     assert_eq!(lines(&project, "planned.txt"), ["1", "2", "3", "4"]);

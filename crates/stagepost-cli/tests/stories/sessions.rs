@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stagepost::lock::Lock;
 
-use crate::support::{PROGRAM, TempProject};
+use crate::support::{PROGRAM, TempProject, soon};
 
 /// A repository with one commit and someone who makes commits.
 fn repository() -> TempProject {
@@ -287,6 +287,9 @@ fn a_checkpoint_that_is_cut_off_is_taken_back_whole_and_git_is_free_again() {
         assert!(killed.status.code().is_none() && killed.stdout.is_empty(), "{hook}: {killed:?}");
         std::fs::remove_file(&path).unwrap();
         assert!(!project.folder.join(".git/index.lock").exists(), "{hook}");
+        // Whoever has given up on us may go on with git alone.
+        let left = |name: &str| project.folder.join(".git").join(name).exists();
+        assert!(soon(|| !left("HEAD.lock") && !left("refs/heads/main.lock")), "{hook}: git is blocked");
 
         let next = project.run(&["log", "--all"]);
         assert!(next.code == 0 && next.err.contains("had been cut off"), "{hook}: {next:?}");

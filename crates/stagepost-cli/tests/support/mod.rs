@@ -194,3 +194,11 @@ pub(crate) fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all.sort();
     all
 }
+
+/// Waits until something is so; `false` if it never is.
+pub(crate) fn soon(is_so: impl Fn() -> bool) -> bool {
+    (0..1000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        is_so()
+    })
+}

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// Waits for a word, or for the end of us. In the second case it kills every process with the mark, and looks again until it has
@@ -27,17 +28,50 @@ for again in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
 done
 "#;
 
-/// A small process that outlives us by a moment: if we are killed, it kills every process whose environment has a mark.
+/// Waits for a word, or for the end of us. In the second case it waits until no process with the mark is alive, and then
+/// removes those of the files named after it that stand unchanged for a while. Something marked that lives on may be using
+/// them: then they stay.
+const TIDY: &str = r#"
+trap '' INT TERM HUP QUIT
+read -r word && [ "$word" = done ] && exit 0
+mark=$1
+shift
+left=150
+while grep -qszx -e "$mark" /proc/[0-9]*/environ 2>/dev/null; do
+  left=$((left - 1))
+  [ "$left" -gt 0 ] || exit 0
+  sleep 0.2
+done
+for file; do
+  before=$(stat -c '%i %s %y' -- "$file" 2>/dev/null) || continue
+  sleep 0.3
+  [ "$(stat -c '%i %s %y' -- "$file" 2>/dev/null)" = "$before" ] && rm -f -- "$file"
+done
+"#;
+
+/// A small process that outlives us by a moment: if we are killed, it ends or tidies up what we can no longer.
 #[derive(Debug)]
 pub struct Guard {
     watcher: Child,
 }
 
 impl Guard {
-    /// Starts watching over processes that will have `mark` (`NAME=value`) in their environment.
+    /// Starts watching over processes that will have `mark` (`NAME=value`) in their environment: if we are killed, it
+    /// kills them.
     pub fn over(mark: &str) -> io::Result<Self> {
+        Self::start(WATCH, mark, &[])
+    }
+
+    /// Starts watching over files that processes with `mark` in their environment make and remove again: if we and they are
+    /// killed, it removes what they left.
+    pub fn over_files(mark: &str, files: &[PathBuf]) -> io::Result<Self> {
+        Self::start(TIDY, mark, files)
+    }
+
+    fn start(script: &str, mark: &str, files: &[PathBuf]) -> io::Result<Self> {
         let watcher = Command::new("/bin/sh")
-            .args(["-c", WATCH, "stagepost-guard", mark])
+            .args(["-c", script, "stagepost-guard", mark])
+            .args(files)
             // It must not take the mark over from us, nor hear what is meant for the terminal's group.
             .env_remove(mark.split('=').next().unwrap_or_default())
             .process_group(0)

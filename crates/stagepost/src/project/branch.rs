@@ -9,8 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use super::Project;
+use super::cut_off::tag_ref;
 use crate::model::{ObjectId, RepoPath};
-use crate::snapshot::Operation;
+use crate::process::Guard;
+use crate::snapshot::{AT_WORK, Operation, at_work};
 
 /// What went wrong when git acted as the user.
 #[derive(Debug, thiserror::Error)]
@@ -121,12 +123,17 @@ impl Project {
         }
         Ok(UserGit { project: self, index: None })
     }
+
+    /// See [`Snapshots::guard_refs`](crate::snapshot::Snapshots::guard_refs).
+    pub(super) fn guard_refs(&self, refs: impl Iterator<Item = String>) -> Option<Guard> {
+        self.snapshots().ok()?.guard_refs(&refs.collect::<Vec<_>>())
+    }
 }
 
 impl UserGit<'_> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.project.context.git.as_user(&self.project.place.root);
-        command.args(args);
+        command.args(args).env(AT_WORK, at_work());
         command.envs(self.index.as_ref().map(|index| ("GIT_INDEX_FILE", index)));
         command
     }
@@ -232,6 +239,7 @@ impl UserGit<'_> {
         if names.is_empty() {
             return Ok(());
         }
+        let _guard = self.project.guard_refs(names.iter().cloned().map(tag_ref));
         self.delete_with(self.command(&["update-ref", "-z", "--stdin"]), names)
     }
 

@@ -32,6 +32,14 @@ pub(super) struct Began {
     before: Point,
 }
 
+impl Began {
+    /// The refs that git moves for it.
+    pub(super) fn refs(&self) -> impl Iterator<Item = String> {
+        let branch = self.before.position.branch.iter().map(|branch| format!("refs/heads/{branch}"));
+        branch.chain([tag_ref(self.tag.clone())])
+    }
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 enum Said {
@@ -101,8 +109,7 @@ impl Project {
         // A git that outlived whoever started it may still make the commit. Something that a hook left running for good
         // cannot be told from it, so the wait ends.
         let _alone = Lock::take(&self.git_at_work(), self.settings.busy_timeout);
-        let branch = began.before.position.branch.iter().map(|branch| format!("refs/heads/{branch}"));
-        self.free_refs(&branch.chain([tag_ref(began.tag.clone())]).collect::<Vec<_>>())?;
+        self.free_refs(&began.refs().collect::<Vec<_>>())?;
         self.take_back(&began)?;
         let of = Interrupted::Checkpoint { tag: began.tag };
         Ok(Some(Recovery { of, target: began.id, finished: false, left: Vec::new() }))

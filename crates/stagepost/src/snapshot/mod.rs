@@ -63,6 +63,7 @@ pub use objects::{ObjectError, ObjectKind, Objects};
 pub use refs::RefError;
 pub use release::ReleaseError;
 pub use repository::{Operation, RepositoryState};
+pub(crate) use stale::{AT_WORK, at_work};
 pub use tree::{EntryMode, TreeEntry};
 
 use crate::lock::Lock;

@@ -12,11 +12,28 @@ use std::time::Duration;
 
 use super::Snapshots;
 use super::repository::Repository;
+use crate::process::Guard;
 
 /// Far longer than git holds the lock of a ref.
 const STANDS: Duration = Duration::from_millis(250);
 
+/// The variable by which git at work for this process is recognised.
+pub(crate) const AT_WORK: &str = "STAGEPOST_GIT";
+
+/// The value of [`AT_WORK`] in what this process starts.
+pub(crate) fn at_work() -> String {
+    std::process::id().to_string()
+}
+
 impl Snapshots {
+    /// Has the locks on HEAD and on `refs` removed if this process and the git that it started (with [`AT_WORK`] set) are
+    /// both killed, as those who give up on a command kill all of its group. As long as the returned guard is held.
+    pub(crate) fn guard_refs(&self, refs: &[String]) -> Option<Guard> {
+        let locks = locks(self.user.as_ref()?, refs);
+        // It is one care more; without it the next command frees them.
+        Guard::over_files(&format!("{AT_WORK}={}", at_work()), &locks).ok()
+    }
+
     /// Removes the locks that a killed git left on HEAD and on `refs`, so that the user's git can go on.
     pub fn free_refs(&self, refs: &[String]) -> io::Result<()> {
         let Some(user) = &self.user else { return Ok(()) };

@@ -3,9 +3,9 @@
 use super::error::RestoreError;
 use super::position::{Circumstances, Position};
 use crate::model::ObjectId;
-use crate::snapshot::Snapshots;
-use crate::snapshot::git::GitError;
+use crate::snapshot::git::{Git, GitError};
 use crate::snapshot::repository::Repository;
+use crate::snapshot::{AT_WORK, Snapshots, at_work};
 
 impl Snapshots {
     /// Reads what decides whether HEAD, branch and index may go to `to`.
@@ -42,6 +42,8 @@ impl Snapshots {
         if !now.is_at(from) {
             return Err(RestoreError::HeadMoved);
         }
+        let branches = [from, to].into_iter().filter_map(|place| place.branch.as_deref().map(reference));
+        let _guard = self.guard_refs(&branches.collect::<Vec<_>>());
         match &to.branch {
             Some(branch) if from.branch.as_ref() == Some(branch) => {
                 self.update_ref(&reference(branch), from.head.as_ref(), to.head.as_ref())?;
@@ -50,6 +52,11 @@ impl Snapshots {
             None => self.detach(from, to)?,
         }
         Ok(true)
+    }
+
+    /// git that is recognised as at work.
+    fn moving_git(&self) -> Git {
+        self.rules_git.with(AT_WORK, at_work())
     }
 
     /// Points HEAD at a branch, which is made first if it is gone.
@@ -61,7 +68,7 @@ impl Snapshots {
         } else if tip != to.head {
             return Err(RestoreError::HeadMoved);
         }
-        self.rules_git.run(&["symbolic-ref", "-m", &message(to), "HEAD", &name], b"")?;
+        self.moving_git().run(&["symbolic-ref", "-m", &message(to), "HEAD", &name], b"")?;
         Ok(())
     }
 
@@ -71,7 +78,7 @@ impl Snapshots {
         let mut args =
             vec!["update-ref", "--no-deref", "-m", &message, "--end-of-options", "HEAD", head.as_str()];
         args.extend(from.head.as_ref().map(ObjectId::as_str));
-        self.rules_git.run(&args, b"")?;
+        self.moving_git().run(&args, b"")?;
         Ok(())
     }
 
@@ -87,7 +94,7 @@ impl Snapshots {
         let text = |id: Option<&ObjectId>| id.map_or_else(|| zero.clone(), ToString::to_string);
         let line = format!("update {name}\0{}\0{}\0", text(new), text(old));
         let message = new.map_or_else(|| "restore: before the first commit".to_owned(), moving_to);
-        self.rules_git.run(&["update-ref", "-m", &message, "-z", "--stdin"], line.as_bytes())?;
+        self.moving_git().run(&["update-ref", "-m", &message, "-z", "--stdin"], line.as_bytes())?;
         Ok(())
     }
 }
