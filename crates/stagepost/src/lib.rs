@@ -10,6 +10,7 @@ pub mod lock;
 pub mod model;
 mod private;
 pub mod process;
+mod yaml;
 
 pub mod formats;
 pub mod reply;

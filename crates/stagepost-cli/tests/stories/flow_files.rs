@@ -63,6 +63,16 @@ fn what_is_no_flow_file_is_told_so() {
     project.run(&["flow", "check", "."]).fails(1, &["failed to read the flow ."]);
     project.run(&["flow", "check", "bytes.yaml"]).fails(2, &["is not UTF-8 text"]);
     project.run_on("", &["flow", "check", "-"]).fails(2, &["-:1:1:"]);
+    let aliases: String =
+        (1..9).map(|n| format!("b{n}: &b{n} [{0}, {0}, {0}, {0}]\n", format!("*b{}", n - 1))).collect();
+    for (text, what) in [
+        ("name: a\nname: b\n", "-:2:1: `name` is there twice"),
+        ("name: a\n---\nname: b\n", "-:2:1: a second document begins here; one is expected"),
+        (&format!("name: {}{}", "[".repeat(300), "]".repeat(300)), ": it nests too deep"),
+        (&format!("b0: &b0 [x, x, x, x]\n{aliases}"), ": its aliases stand for more than is allowed"),
+    ] {
+        project.run_on(text, &["flow", "check", "-"]).fails(2, &[what]);
+    }
     project.run_on("name: \"a\u{1b}[2Jb\"", &["flow", "check", "-"]).fails(2, &["-:1:"]);
     let huge = format!("name: x\n# {}\n", "y".repeat(3 << 20));
     project.run_on(&huge, &["flow", "check", "-"]).fails(2, &["a flow may have"]);

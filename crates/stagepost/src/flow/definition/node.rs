@@ -104,11 +104,8 @@ impl Node {
 }
 
 fn unreadable(error: &serde_saphyr::Error) -> Invalid {
-    let error = error.without_snippet();
-    let location = error.location().unwrap_or(Location::UNKNOWN);
-    let message = error.to_string();
-    let suffix = format!(" at line {}, column {}", location.line(), location.column());
-    Invalid::one(place(location), message.strip_suffix(&suffix).unwrap_or(&message))
+    let (location, what) = crate::yaml::complaint(error);
+    Invalid::one(place(location), what)
 }
 
 fn place(location: Location) -> Place {

@@ -149,11 +149,8 @@ fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Invalid> {
         with_snippet: false,
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let error = error.without_snippet();
-        let location = error.location().unwrap_or(serde_saphyr::Location::UNKNOWN);
-        let place = Place { line: location.line(), column: location.column() };
-        let suffix = format!(" at line {}, column {}", place.line, place.column);
-        unreadable(place, &error.to_string(), &suffix)
+        let (location, what) = crate::yaml::complaint(&error);
+        unreadable(Place { line: location.line(), column: location.column() }, &what, "")
     })
 }
 
