@@ -29,7 +29,8 @@ macro_rules! contract_tests {
             payloads_come_back the_same_payload_is_kept_once streams_come_back missing_payloads_are_named
             many_payloads_come_back_in_order
             a_growing_list_comes_back_at_every_step collection_keeps_what_is_referred_to
-            collection_keeps_shared_pieces_and_bases holders_keep_payloads a_failed_source_is_an_error
+            collection_keeps_shared_pieces_and_bases holders_keep_payloads one_who_wants_to_be_alone_waits
+            collections_beside_holders_take_nothing_of_theirs a_failed_source_is_an_error
             a_payload_that_was_taken_back_is_not_there
         }
     };

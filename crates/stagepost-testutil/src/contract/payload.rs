@@ -38,6 +38,10 @@ pub fn payloads_come_back(store: &dyn Store) {
     let mut payloads = vec![Vec::new(), b"x".to_vec(), deep, broken, conversation(40, false)];
     payloads.extend([4095, 4096, 4097, 70_000, 300_000].map(|size| noise(size, 1)));
     payloads.push(vec![7; 200_000]);
+    // A text in quotes has no place where an element ends.
+    payloads.extend(
+        [65_533, 65_534, 65_535, 5 << 20].map(|size| format!("\"{}\"", "w".repeat(size)).into_bytes()),
+    );
     for cut in [Cut::Json, Cut::Content] {
         for bytes in &payloads {
             let payload = store.prepare(bytes.clone(), cut, None);
@@ -212,6 +216,46 @@ pub fn holders_keep_payloads(store: &dyn Store) {
     let left = store.put(&mut &noise(60_000, 6)[..], Cut::Content).unwrap();
     assert_eq!(store.collect().unwrap().blobs, 1);
     assert!(matches!(store.load(&left), Err(Error::MissingBlob { .. })));
+}
+
+/// Who wants to be alone waits for those who hold, and those who come meanwhile wait for it.
+pub fn one_who_wants_to_be_alone_waits(store: &dyn Store) {
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(30));
+    std::thread::scope(|scope| {
+        let hold = store.hold().unwrap();
+        scope.spawn(move || {
+            pause();
+            drop(hold);
+        });
+        let alone = store.alone().unwrap();
+        scope.spawn(move || {
+            pause();
+            drop(alone);
+        });
+        drop(store.hold().unwrap());
+    });
+}
+
+/// What is put in under a hold is there as long as it lasts, whoever collects meanwhile.
+pub fn collections_beside_holders_take_nothing_of_theirs(store: &dyn Store) {
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            scope.spawn(move || {
+                for number in 0..20 {
+                    let bytes = noise(5_000, thread * 1000 + number);
+                    let hold = store.hold().unwrap();
+                    let blob = store.put(&mut &bytes[..], Cut::Content).unwrap();
+                    std::thread::yield_now();
+                    assert_eq!(store.load(&blob).unwrap(), bytes);
+                    drop(hold);
+                }
+            });
+        }
+        for _ in 0..20 {
+            // Someone may hold for longer than a collection waits.
+            assert!(matches!(store.collect(), Ok(_) | Err(Error::Busy { .. })));
+        }
+    });
 }
 
 /// A stream that breaks off stores no payload.

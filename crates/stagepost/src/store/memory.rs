@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{Cursor, Read};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::blob::{Cut, Prepared};
 use super::check::{check_prune, check_record, redact_record};
@@ -17,7 +17,7 @@ use crate::model::{BlobRef, Checkpoint, CheckpointId, Draft, Event, Hash, Parent
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     inner: Mutex<Inner>,
-    holders: Arc<AtomicUsize>,
+    holders: Arc<Holders>,
 }
 
 #[derive(Debug, Default)]
@@ -42,14 +42,16 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn change_holders(
-        &self,
-        change: impl Fn(usize) -> Option<usize>,
-        holder: fn(Arc<AtomicUsize>) -> Holder,
-    ) -> Result<Hold, Error> {
-        let changed = self.holders.fetch_update(Ordering::SeqCst, Ordering::SeqCst, change);
-        changed.map_err(|_| Error::Busy { waited: std::time::Duration::ZERO })?;
-        Ok(Hold(Box::new(holder(self.holders.clone()))))
+    /// Takes part in holding as soon as `may` says so of the number of those who hold.
+    fn take_part(&self, may: fn(usize) -> bool, as_many: usize) -> Result<Holder, Error> {
+        let holders = self.holders.count.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.holders.changed.wait_timeout_while(holders, PATIENCE, |holders| !may(*holders));
+        let (mut holders, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() {
+            return Err(Error::Busy { waited: PATIENCE });
+        }
+        *holders += as_many;
+        Ok(Holder { of: self.holders.clone(), as_many })
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -273,23 +275,23 @@ impl Store for MemoryStore {
     }
 
     fn prepare(&self, bytes: Vec<u8>, cut: Cut, base: Option<BlobRef>) -> Prepared {
-        Prepared::new(bytes, cut, base, None)
+        Prepared::of(bytes, cut, base)
     }
 
     fn put(&self, source: &mut dyn Read, cut: Cut) -> Result<BlobRef, Error> {
         let mut bytes = Vec::new();
         source.read_to_end(&mut bytes).map_err(Error::Source)?;
-        let payload = Prepared::new(bytes, cut, None, None);
+        let payload = Prepared::of(bytes, cut, None);
         self.lock().blobs.insert(payload.blob, payload.bytes);
         Ok(payload.blob)
     }
 
     fn hold(&self) -> Result<Hold, Error> {
-        self.change_holders(|holders| (holders != ALONE).then(|| holders + 1), Holder::Shared)
+        Ok(Hold::new(self.take_part(|holders| holders < ALONE, 1)?))
     }
 
     fn alone(&self) -> Result<Hold, Error> {
-        self.change_holders(|holders| (holders == 0).then_some(ALONE), Holder::Alone)
+        Ok(Hold::new(self.take_part(|holders| holders == 0, ALONE)?))
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error> {
@@ -306,9 +308,7 @@ impl Store for MemoryStore {
     }
 
     fn collect(&self) -> Result<Collected, Error> {
-        if self.holders.load(Ordering::SeqCst) > 0 {
-            return Err(Error::Busy { waited: std::time::Duration::ZERO });
-        }
+        let _alone = self.take_part(|holders| holders == 0, ALONE)?;
         let mut inner = self.lock();
         let used: HashSet<BlobRef> = inner
             .checkpoints()
@@ -367,20 +367,27 @@ impl Store for MemoryStore {
     }
 }
 
-/// Stands for one who is alone, where holders are counted.
-const ALONE: usize = usize::MAX;
+/// How long someone waits for those who hold.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// One who is alone counts for more than can ever hold.
+const ALONE: usize = usize::MAX / 2;
+
+#[derive(Debug, Default)]
+struct Holders {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
 
 /// A hold that ends when it is dropped.
-enum Holder {
-    Shared(Arc<AtomicUsize>),
-    Alone(Arc<AtomicUsize>),
+struct Holder {
+    of: Arc<Holders>,
+    as_many: usize,
 }
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        match self {
-            Holder::Shared(holders) => drop(holders.fetch_sub(1, Ordering::SeqCst)),
-            Holder::Alone(holders) => holders.store(0, Ordering::SeqCst),
-        }
+        *self.of.count.lock().unwrap_or_else(PoisonError::into_inner) -= self.as_many;
+        self.of.changed.notify_all();
     }
 }

@@ -266,6 +266,13 @@ pub struct Hold(
     #[expect(dead_code, reason = "held for what dropping it does")] Box<dyn std::any::Any + Send>,
 );
 
+impl Hold {
+    /// A hold that ends when `held` is dropped with it.
+    pub fn new(held: impl std::any::Any + Send) -> Self {
+        Self(Box::new(held))
+    }
+}
+
 /// What a collection gave back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Collected {

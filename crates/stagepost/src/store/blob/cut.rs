@@ -66,10 +66,7 @@ impl Cutter {
     }
 
     fn json(&mut self, window: &[u8], last: bool) -> Option<usize> {
-        while self.scanned < window.len() {
-            if self.scanned >= JSON_LONG {
-                return content(window, last);
-            }
+        while self.scanned < window.len().min(JSON_LONG) {
             if self.in_string {
                 self.skip_string(window);
                 continue;
@@ -86,7 +83,7 @@ impl Cutter {
             }
             self.scanned += 1;
         }
-        None
+        if self.scanned < JSON_LONG { None } else { content(window, last) }
     }
 
     fn skip_string(&mut self, window: &[u8]) {
@@ -199,6 +196,20 @@ mod tests {
             }
             assert_eq!(streamed, pieces(cut, bytes));
             assert!(streamed.iter().all(|piece| piece.len() <= LONGEST));
+        }
+    }
+
+    #[test]
+    fn no_piece_is_longer_than_the_longest_wherever_the_payload_ends() {
+        let lengths = (0..4).flat_map(|times| [1, JSON_LONG, LONGEST].map(|length| times * length));
+        for length in lengths.flat_map(|length| length.saturating_sub(3)..length + 3) {
+            for text in ["x".repeat(length), "\\\\".repeat(length / 2), "\\\"".repeat(length / 2)] {
+                for text in [format!("\"{text}\""), format!("\"{text}"), format!("[\"{text}\"]"), text] {
+                    let found = pieces(Cut::Json, text.as_bytes());
+                    assert!(found.iter().all(|piece| piece.len() <= LONGEST), "{length}");
+                    assert_eq!(found.concat(), text.as_bytes());
+                }
+            }
         }
     }
 

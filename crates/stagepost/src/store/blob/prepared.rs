@@ -50,6 +50,11 @@ impl Resume {
 }
 
 impl Prepared {
+    /// Cuts and hashes `bytes`, as a store's `prepare` does.
+    pub fn of(bytes: Vec<u8>, cut: Cut, base: Option<BlobRef>) -> Self {
+        Self::new(bytes, cut, base, None)
+    }
+
     /// Cuts and hashes `bytes`, going on from `previous` as far as the two agree.
     pub(crate) fn new(bytes: Vec<u8>, cut: Cut, base: Option<BlobRef>, previous: Option<&Previous>) -> Self {
         if bytes.len() < WHOLE {
@@ -102,6 +107,11 @@ impl Prepared {
         let resume = Resume { offset: clean.0, pieces: clean.1, hasher: resume.hasher };
         let blob = BlobRef { size: bytes.len() as u64, hash };
         Self { blob, bytes: Arc::new(bytes), pieces, base, packed: Vec::new(), resume, cut, tight: false }
+    }
+
+    /// Returns the payload itself.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// Returns what the payload will be found under.

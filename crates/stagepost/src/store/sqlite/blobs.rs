@@ -42,7 +42,7 @@ impl SqliteStore {
         let mut buffer = Vec::new();
         source.take(READ_AHEAD as u64).read_to_end(&mut buffer).map_err(Error::Source)?;
         if buffer.len() < READ_AHEAD {
-            return self.put_small(Prepared::new(buffer, cut, None, None));
+            return self.put_small(Prepared::of(buffer, cut, None));
         }
         let mut put = Put::new(self, cut);
         let mut ended = false;

@@ -212,13 +212,13 @@ impl Store for SqliteStore {
     fn hold(&self) -> Result<Hold, Error> {
         let file = collect::hold_file(&self.folder)?;
         collect::lock_shared(&file, self.busy, &self.folder)?;
-        Ok(Hold(Box::new(file)))
+        Ok(Hold::new(file))
     }
 
     fn alone(&self) -> Result<Hold, Error> {
         let file = collect::hold_file(&self.folder)?;
         collect::lock_exclusive(&file, self.busy, &self.folder)?;
-        Ok(Hold(Box::new(file)))
+        Ok(Hold::new(file))
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error> {

@@ -230,8 +230,9 @@ fn gone(piece: i64) -> Error {
     Error::Damaged { what: format!("piece number {piece} is gone or cannot be unpacked") }
 }
 
-/// A damaged size must not make us ask for all the memory there is.
-pub(super) const LONGEST_PIECE: usize = 64 * 1024;
+/// A damaged size must not make us ask for all the memory there is. Far longer than what is written today: before the
+/// first release, a text in quotes that was a whole payload was one piece, whatever its length.
+pub(super) const LONGEST_PIECE: usize = 16 << 20;
 
 fn unlike(blob: &BlobRef) -> Error {
     Error::Damaged { what: format!("payload {} does not fit its hash", blob.hash) }
