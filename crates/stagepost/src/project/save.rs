@@ -234,7 +234,7 @@ fn has_json_name(path: &Path) -> bool {
 
 fn is_json_file(path: &Path) -> Result<bool, Error> {
     let reader = BufReader::with_capacity(1 << 16, open(path)?);
-    match serde_json::from_reader::<_, serde::de::IgnoredAny>(reader) {
+    match serde_json::from_reader::<_, Depth>(reader) {
         Ok(_) => Ok(true),
         Err(error) if error.is_io() => {
             Err(Error::File { doing: "read", path: path.to_owned(), source: error.into() })

@@ -49,6 +49,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The store was taken away while it was open: what is written to it would be lost with it.
+    #[error("the store {} was moved or removed while it was open", path.display())]
+    Gone {
+        /// Where it was.
+        path: PathBuf,
+    },
     /// Something stored is not as it was written.
     #[error("stored data is damaged: {what}")]
     Damaged {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use stagepost::store::{Error, Query, SqliteStore, Store};
+use stagepost::store::{Error, NewEntry, Query, SqliteStore, Store};
 use stagepost_testutil::Story;
 
 use crate::processes::{again, child_store};
@@ -49,6 +49,22 @@ fn die_with_an_open_store(store: &SqliteStore) -> ! {
     Story::new(store).run("a");
     let _hold = store.hold().unwrap();
     std::process::exit(0);
+}
+
+#[test]
+fn nothing_is_saved_to_a_store_that_was_taken_away() {
+    let place = Place::new();
+    let store = place.open();
+    let story = Story::new(&store);
+    let run = story.run("a");
+    story.save(&run, "one");
+    let aside = place.folder().with_extension("aside");
+    fs::rename(place.folder(), &aside).unwrap();
+    let lost = story.write(vec![NewEntry::Checkpoint(story.draft(&run, "two"))]);
+    assert!(matches!(lost, Err(Error::Gone { .. })), "{lost:?}");
+    fs::rename(&aside, place.folder()).unwrap();
+    story.save(&run, "three");
+    assert_eq!(store.list(&Query::default()).unwrap().len(), 2);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::super::Error;
 use super::copies::Copies;
 use super::{collect, db, head, schema};
 
-const DATABASE: &str = "store.db";
+pub(super) const DATABASE: &str = "store.db";
 
 /// The database while it is made.
 const UNFINISHED: &str = "store.db.new";

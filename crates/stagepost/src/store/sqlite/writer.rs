@@ -1,6 +1,7 @@
 //! The one connection that writes, and its transactions.
 
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -48,6 +49,7 @@ pub(super) enum Outcome {
 
 pub(super) struct Writer {
     connection: Connection,
+    file: Opened,
     busy: Duration,
     recent: Arc<Recent>,
     /// Payloads of the transaction under way.
@@ -69,9 +71,10 @@ pub(super) struct Writing<'a> {
 impl Writer {
     pub(super) fn open(folder: &Path, busy: Duration, recent: Arc<Recent>) -> Result<Self, Error> {
         let connection = open::connect(folder, Duration::ZERO)?;
+        let file = Opened::new(folder.join(open::DATABASE));
         let head = HeadFile::open(folder)?;
         let copies = Copies::beside(folder);
-        Ok(Self { connection, busy, recent, pending: Vec::new(), known: None, head, copies })
+        Ok(Self { connection, file, busy, recent, pending: Vec::new(), known: None, head, copies })
     }
 
     /// Carries out jobs in one transaction. Each succeeds or fails by itself; all wait for the same sync.
@@ -105,7 +108,7 @@ impl Writer {
         let started = Instant::now();
         loop {
             match execute(&self.connection, "BEGIN IMMEDIATE") {
-                Ok(()) => return Ok(()),
+                Ok(()) => return self.file.check(),
                 Err(error) if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy) => {
                     return Err(db("begin to write")(error));
                 }
@@ -190,6 +193,29 @@ impl Writer {
     }
 }
 
+/// The file that was opened. One that was removed can still be written to, and nobody would ever read it.
+struct Opened {
+    path: PathBuf,
+    identity: Option<(u64, u64)>,
+}
+
+impl Opened {
+    fn new(path: PathBuf) -> Self {
+        // The process may go to another folder.
+        let path = path.canonicalize().unwrap_or(path);
+        Self { identity: identity(&path), path }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let there = identity(&self.path);
+        if there == self.identity { Ok(()) } else { Err(Error::Gone { path: self.path.clone() }) }
+    }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
 /// How long to wait before the next try. The longer someone has waited the more often they try, so that they are
 /// in front of those who have just come.
 fn nap(waited: Duration) -> Duration {
@@ -214,6 +240,7 @@ pub(super) fn all_failed(error: Error, count: usize) -> Vec<Result<Outcome, Erro
 fn again(error: &Error) -> Error {
     match error {
         Error::Busy { waited } => Error::Busy { waited: *waited },
+        Error::Gone { path } => Error::Gone { path: path.clone() },
         Error::Damaged { what } => Error::Damaged { what: what.clone() },
         Error::Malformed { doing, why } => Error::Malformed { doing, why: why.clone() },
         Error::Database { doing, source: rusqlite::Error::SqliteFailure(code, text) } => {
