@@ -6,11 +6,11 @@ use rusqlite::params;
 
 use super::super::Error;
 use super::db;
-use super::known::{Indexed, Known, Stored};
+use super::known::{Known, Stored};
 use super::writer::{Outcome, Writing};
 use crate::model::{Hash, chain_start};
 
-/// The tables follow when the journal is ahead by so many entries or pieces.
+/// A table follows when the journal is ahead of it by so many entries or pieces.
 const ENTRIES_AHEAD: i64 = 128;
 const PIECES_AHEAD: i64 = 512;
 
@@ -20,34 +20,56 @@ const FOLLOW_RUNS: &str =
     "INSERT INTO by_run SELECT run, seq, position FROM entries WHERE position > ?1 AND seq > 0";
 
 impl Writing<'_> {
-    /// Brings the tables up to date if they are far enough behind to be worth it.
+    /// Brings those tables up to date that are far enough behind to be worth it: by themselves, because hashes come in
+    /// no order, and few of them change as many pages as many do.
     pub(super) fn follow(&mut self) -> Result<(), Error> {
         let (known, indexed) = (&*self.known, self.known.indexed);
-        let far = known.position - indexed.entries >= ENTRIES_AHEAD
-            || known.last_piece - indexed.pieces >= PIECES_AHEAD
-            || known.last_blob - indexed.blobs >= PIECES_AHEAD;
-        if far { self.follow_now() } else { Ok(()) }
+        let entries = known.position - indexed.entries >= ENTRIES_AHEAD;
+        let pieces = known.last_piece - indexed.pieces >= PIECES_AHEAD;
+        let blobs = known.last_blob - indexed.blobs >= PIECES_AHEAD;
+        self.follow_some(entries, pieces, blobs)
     }
 
     pub(super) fn follow_now(&mut self) -> Result<(), Error> {
-        let Indexed { entries, pieces, blobs } = self.known.indexed;
-        for sql in [FOLLOW_IDS, FOLLOW_RUNS] {
-            let mut statement = self.connection.prepare_cached(sql).map_err(db("index"))?;
-            statement.execute([entries]).map_err(db("index"))?;
+        self.follow_some(true, true, true)
+    }
+
+    fn follow_some(&mut self, entries: bool, pieces: bool, blobs: bool) -> Result<(), Error> {
+        if entries {
+            self.follow_entries()?;
         }
-        self.index_tags(entries)?;
-        self.index_hashes("INSERT INTO by_piece VALUES (?1, ?2)", &self.known.pieces, pieces)?;
-        self.index_hashes("INSERT INTO by_blob VALUES (?1, ?2)", &self.known.blobs, blobs)?;
-        let known = &mut *self.known;
-        known.indexed = Indexed { entries: known.position, pieces: known.last_piece, blobs: known.last_blob };
-        let mut statement = self
-            .connection
-            .prepare_cached("UPDATE state SET entries = ?1, pieces = ?2, blobs = ?3, chain = ?4")
-            .map_err(db("index"))?;
-        let values = params![known.position, known.last_piece, known.last_blob, known.chain.as_bytes()];
-        statement.execute(values).map_err(db("index"))?;
-        (known.ids, known.pieces, known.blobs) = Default::default();
+        if pieces {
+            let after = self.known.indexed.pieces;
+            self.index_hashes("INSERT INTO by_piece VALUES (?1, ?2)", &self.known.pieces, after)?;
+            self.note("UPDATE state SET pieces = ?1", [self.known.last_piece])?;
+            self.known.indexed.pieces = self.known.last_piece;
+            self.known.pieces.clear();
+        }
+        if blobs {
+            let after = self.known.indexed.blobs;
+            self.index_hashes("INSERT INTO by_blob VALUES (?1, ?2)", &self.known.blobs, after)?;
+            self.note("UPDATE state SET blobs = ?1", [self.known.last_blob])?;
+            self.known.indexed.blobs = self.known.last_blob;
+            self.known.blobs.clear();
+        }
         Ok(())
+    }
+
+    fn follow_entries(&mut self) -> Result<(), Error> {
+        let after = self.known.indexed.entries;
+        self.note(FOLLOW_IDS, [after])?;
+        self.note(FOLLOW_RUNS, [after])?;
+        self.index_tags(after)?;
+        let (position, chain) = (self.known.position, self.known.chain);
+        self.note("UPDATE state SET entries = ?1, chain = ?2", params![position, chain.as_bytes()])?;
+        self.known.indexed.entries = position;
+        self.known.ids.clear();
+        Ok(())
+    }
+
+    fn note(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), Error> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(db("index"))?;
+        statement.execute(values).map(drop).map_err(db("index"))
     }
 
     fn index_tags(&self, after: i64) -> Result<(), Error> {

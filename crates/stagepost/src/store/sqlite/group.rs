@@ -1,27 +1,48 @@
 //! Group commit: threads that write at the same time share one transaction.
 //!
-//! At any time one of the waiting threads leads. It takes all jobs that have gathered, carries them out and then
-//! hands the lead to the first that came meanwhile. With one thread there is no hand-over at all, which is why
-//! there is no thread of its own for it: waking one up costs a tenth of a commit.
+//! At any time one of the waiting threads leads. It takes the jobs that have gathered and carries them out; then the
+//! lead goes to the first that came meanwhile, while what was done is settled: the disk is waited for. So one round is
+//! carried out while the one before it is settled. With one thread there is no hand-over at all, which is why there
+//! is no thread of its own for it: waking one up costs a tenth of a commit. For the same reason a few of those who wait
+//! stay awake for a moment, giving way to whoever has something to do.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 /// More jobs than this wait for the next round, so that no one waits for an endless transaction.
 const MOST: usize = 256;
 
+/// So many of those who wait stay awake, and for so long: a few rounds on a quick disk, a fraction of one on a slow one.
+const AWAKE: usize = 8;
+const PATIENCE: Duration = Duration::from_millis(1);
+
 pub(super) struct Group<J, R> {
     queue: Mutex<Queue<J, R>>,
+    /// Held while a round is settled: one at a time.
+    turn: Mutex<()>,
+    awake: AtomicUsize,
 }
 
 struct Queue<J, R> {
     led: bool,
     waiting: VecDeque<(J, Arc<Slot<R>>)>,
+    /// A round is being settled.
+    settling: bool,
+    /// How many jobs the last two rounds had.
+    rounds: [usize; 2],
+    /// A leader that waits for company, and for how much.
+    gathering: Option<(usize, Arc<Slot<R>>)>,
 }
 
+/// Where a thread is told how it goes on.
 struct Slot<R> {
     word: Mutex<Word<R>>,
-    wake: Condvar,
+    /// There is a word.
+    told: AtomicBool,
+    thread: Thread,
 }
 
 enum Word<R> {
@@ -32,64 +53,165 @@ enum Word<R> {
 
 impl<J, R> Group<J, R> {
     pub(super) fn new() -> Self {
-        Self { queue: Mutex::new(Queue { led: false, waiting: VecDeque::new() }) }
+        let queue =
+            Queue { led: false, waiting: VecDeque::new(), settling: false, rounds: [0; 2], gathering: None };
+        Self { queue: Mutex::new(queue), turn: Mutex::new(()), awake: AtomicUsize::new(0) }
     }
 
     /// Has `job` carried out by `work`, here or in another thread, and returns its result; `None` if that thread
-    /// was lost on the way. `work` gets one job or more and returns a result for each.
-    pub(super) fn submit(&self, job: J, work: impl FnOnce(Vec<J>) -> Vec<R>) -> Option<R> {
-        let slot = Arc::new(Slot { word: Mutex::new(Word::Wait), wake: Condvar::new() });
-        let leads = {
-            let mut queue = lock(&self.queue);
-            queue.waiting.push_back((job, slot.clone()));
-            !std::mem::replace(&mut queue.led, true)
-        };
-        if !leads && let Some(done) = slot.wait() {
+    /// was lost on the way. `work` gets one job or more; `settle` makes of what it did a result for each.
+    pub(super) fn submit<W>(
+        &self,
+        job: J,
+        work: impl FnOnce(Vec<J>) -> W,
+        settle: impl FnOnce(W) -> Vec<R>,
+    ) -> Option<R> {
+        let slot = Arc::new(Slot {
+            word: Mutex::new(Word::Wait),
+            told: AtomicBool::new(false),
+            thread: thread::current(),
+        });
+        if !self.enter(job, &slot)
+            && let Some(done) = self.wait(&slot)
+        {
             return done;
         }
-        let round = self.take_round();
-        let mut led = Led { group: self, slots: round.1 };
-        let results = work(round.0);
-        led.deliver(results);
-        drop(led);
-        slot.wait().flatten()
+        self.gather(&slot);
+        let lead = Lead { group: self };
+        let (jobs, slots) = self.take_round();
+        let mut answers = Answers { slots };
+        let done = work(jobs);
+        let turn = self.take_turn();
+        drop(lead);
+        let results = settle(done);
+        drop(turn);
+        answers.deliver(results);
+        drop(answers);
+        self.wait(&slot).flatten()
+    }
+
+    /// Queues a job, and says whether its thread is to lead because nobody does.
+    fn enter(&self, job: J, slot: &Arc<Slot<R>>) -> bool {
+        let mut queue = lock(&self.queue);
+        queue.waiting.push_back((job, slot.clone()));
+        if queue.gathering.as_ref().is_some_and(|(enough, _)| queue.waiting.len() >= *enough) {
+            queue.stop_gathering();
+        }
+        !std::mem::replace(&mut queue.led, true)
+    }
+
+    /// Waits for company while the round before is settled, which takes its time anyway. Half of all who were there
+    /// lately is enough: the other half is what is settled. To wait for more would leave the disk idle, and to go on
+    /// with less would make it sync for few.
+    fn gather(&self, slot: &Arc<Slot<R>>) {
+        let mut queue = lock(&self.queue);
+        let enough = queue.rounds.iter().sum::<usize>().div_ceil(2).min(MOST);
+        if queue.settling && queue.waiting.len() < enough {
+            queue.gathering = Some((enough, slot.clone()));
+            drop(queue);
+            self.wait(slot);
+        }
     }
 
     fn take_round(&self) -> (Vec<J>, Vec<Arc<Slot<R>>>) {
         let mut queue = lock(&self.queue);
         let count = queue.waiting.len().min(MOST);
+        queue.rounds = [count, queue.rounds[0]];
         queue.waiting.drain(..count).unzip()
+    }
+
+    fn take_turn(&self) -> Turn<'_, J, R> {
+        self.stay_awake(|| !matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock)));
+        let held = lock(&self.turn);
+        lock(&self.queue).settling = true;
+        Turn { group: self, _held: held }
+    }
+
+    /// Waits for the result; `None` means that this thread is to lead instead.
+    fn wait(&self, slot: &Slot<R>) -> Option<Option<R>> {
+        self.stay_awake(|| slot.told.load(Ordering::Acquire));
+        slot.wait()
+    }
+
+    /// Waits a moment for something, unless enough others do.
+    fn stay_awake(&self, is_so: impl Fn() -> bool) {
+        if is_so() {
+            return;
+        }
+        if self.awake.fetch_add(1, Ordering::Relaxed) < AWAKE {
+            let started = Instant::now();
+            while !is_so() && started.elapsed() < PATIENCE {
+                thread::yield_now();
+            }
+        }
+        self.awake.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<J, R> Queue<J, R> {
+    fn stop_gathering(&mut self) {
+        if let Some((_, leader)) = self.gathering.take() {
+            leader.say(Word::Lead);
+        }
     }
 }
 
 impl<R> Slot<R> {
-    /// Waits for the result; `None` means that this thread is to lead instead.
     fn wait(&self) -> Option<Option<R>> {
-        let mut word = lock(&self.word);
-        loop {
-            match std::mem::replace(&mut *word, Word::Wait) {
-                Word::Wait => word = self.wake.wait(word).unwrap_or_else(PoisonError::into_inner),
-                Word::Lead => return None,
-                Word::Done(result) => return Some(result),
-            }
+        while !self.told.swap(false, Ordering::Acquire) {
+            thread::park();
+        }
+        match std::mem::replace(&mut *lock(&self.word), Word::Wait) {
+            Word::Lead => None,
+            Word::Done(result) => Some(result),
+            Word::Wait => Some(None),
         }
     }
 
     fn say(&self, word: Word<R>) {
         *lock(&self.word) = word;
-        self.wake.notify_one();
+        self.told.store(true, Ordering::Release);
+        self.thread.unpark();
     }
 }
 
-/// The lead. Whatever happens to the leader, those it answers for are told and the lead goes on.
-struct Led<'a, J, R> {
+/// The right to settle. Whatever happens to whoever has it, a leader that waits for the end of it goes on.
+struct Turn<'a, J, R> {
     group: &'a Group<J, R>,
+    _held: MutexGuard<'a, ()>,
+}
+
+impl<J, R> Drop for Turn<'_, J, R> {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.group.queue);
+        queue.settling = false;
+        queue.stop_gathering();
+    }
+}
+
+/// The lead. Whatever happens to the leader, it goes on to the next.
+struct Lead<'a, J, R> {
+    group: &'a Group<J, R>,
+}
+
+impl<J, R> Drop for Lead<'_, J, R> {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.group.queue);
+        match queue.waiting.front() {
+            Some((_, next)) => next.say(Word::Lead),
+            None => queue.led = false,
+        }
+    }
+}
+
+/// Those whom a leader answers for. Whatever happens to it, they are told.
+struct Answers<R> {
     slots: Vec<Arc<Slot<R>>>,
 }
 
-impl<J, R> Led<'_, J, R> {
+impl<R> Answers<R> {
     fn deliver(&mut self, results: Vec<R>) {
-        // A result too few is one lost: dropping the lead tells those who are left.
+        // A result too few is one lost: those who are left are told when this is dropped.
         let answered = self.slots.len().min(results.len());
         for (slot, result) in self.slots.drain(..answered).zip(results) {
             slot.say(Word::Done(Some(result)));
@@ -97,15 +219,10 @@ impl<J, R> Led<'_, J, R> {
     }
 }
 
-impl<J, R> Drop for Led<'_, J, R> {
+impl<R> Drop for Answers<R> {
     fn drop(&mut self) {
         for slot in self.slots.drain(..) {
             slot.say(Word::Done(None));
-        }
-        let mut queue = lock(&self.group.queue);
-        match queue.waiting.front() {
-            Some((_, next)) => next.say(Word::Lead),
-            None => queue.led = false,
         }
     }
 }
@@ -129,11 +246,15 @@ mod tests {
                 scope.spawn(move || {
                     for number in 0..200 {
                         let job = thread * 1000 + number;
-                        let answer = group.submit(job, |jobs| {
-                            rounds.fetch_add(1, Ordering::Relaxed);
-                            std::thread::sleep(std::time::Duration::from_micros(50));
-                            jobs.into_iter().map(|job| job * 2).collect()
-                        });
+                        let answer = group.submit(
+                            job,
+                            |jobs| {
+                                rounds.fetch_add(1, Ordering::Relaxed);
+                                std::thread::sleep(std::time::Duration::from_micros(50));
+                                jobs
+                            },
+                            |jobs| jobs.into_iter().map(|job| job * 2).collect(),
+                        );
                         assert_eq!(answer, Some(job * 2));
                     }
                 });
@@ -145,8 +266,10 @@ mod tests {
     #[test]
     fn a_lost_leader_does_not_take_the_others_along() {
         let group = Group::<u8, u8>::new();
-        let lost = std::thread::scope(|scope| scope.spawn(|| group.submit(1, |_| panic!("lost"))).join());
+        let lost = std::thread::scope(|scope| {
+            scope.spawn(|| group.submit(1, |_| panic!("lost"), |()| vec![1])).join()
+        });
         assert!(lost.is_err());
-        assert_eq!(group.submit(2, |jobs| jobs), Some(2));
+        assert_eq!(group.submit(2, |jobs| jobs, |jobs| jobs), Some(2));
     }
 }

@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::Error;
 use super::open;
@@ -17,24 +18,25 @@ pub(super) const HEAD_FILE: &str = "head";
 pub(super) struct HeadFile {
     file: File,
     /// The journal is not the one that the file tells of.
-    frozen: bool,
+    frozen: AtomicBool,
 }
 
 impl HeadFile {
     pub(super) fn open(folder: &Path) -> Result<Self, Error> {
-        Ok(Self { file: open::private_file(&folder.join(HEAD_FILE))?, frozen: false })
+        Ok(Self { file: open::private_file(&folder.join(HEAD_FILE))?, frozen: AtomicBool::new(false) })
     }
 
     /// Compares the file with the journal that was just read under the write lock.
-    pub(super) fn compare(&mut self, position: i64, chain: &Hash) {
+    pub(super) fn compare(&self, position: i64, chain: &Hash) {
         let mut record = [0; 72];
         let known = self.file.read_exact_at(&mut record, 0).ok().and_then(|()| parse(&record));
-        self.frozen = known
+        let frozen = known
             .is_some_and(|(longest, noted)| longest > position || (longest == position && noted != *chain));
+        self.frozen.store(frozen, Ordering::Relaxed);
     }
 
     pub(super) fn write(&self, position: i64, chain: &Hash) {
-        if self.frozen {
+        if self.frozen.load(Ordering::Relaxed) {
             return;
         }
         let mut record = [0; 72];
@@ -46,8 +48,8 @@ impl HeadFile {
     }
 
     /// Believes the journal from now on.
-    pub(super) fn thaw(&mut self) {
-        self.frozen = false;
+    pub(super) fn thaw(&self) {
+        self.frozen.store(false, Ordering::Relaxed);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The store on disk: one SQLite database in WAL mode with `synchronous=FULL`.
+//! The store on disk: one SQLite database in WAL mode, whose log is synced before anything in it is reported.
 //!
 //! What always holds: an entry is appended after everything it refers to, in the same transaction or before; a
 //! transaction is durable when it is reported; nothing in the journal is changed but by pruning, and then an event
@@ -19,6 +19,7 @@ mod follow;
 mod group;
 mod head;
 mod known;
+mod log;
 mod writer;
 
 mod audit;
@@ -40,10 +41,11 @@ use super::{
 use crate::model::{BlobRef, CheckpointId, Event, Run, RunId};
 use copies::Copies;
 use group::Group;
+use log::Mark;
 pub use open::OpenOptions;
 use recent::Recent;
 use row::Journal;
-use writer::{Job, Outcome, Writer};
+use writer::{Job, Outcome, Results, Writer};
 
 /// A store in a folder of its own.
 pub struct SqliteStore {
@@ -105,9 +107,9 @@ impl SqliteStore {
         })
     }
 
-    /// Has a job carried out in a transaction, together with those of other threads.
+    /// Has a job carried out in a transaction, together with those of other threads, and waits until it is durable.
     fn submit(&self, job: Job) -> Result<Outcome, Error> {
-        let lead = |jobs: Vec<Job>| {
+        let commit = |jobs: Vec<Job>| {
             let mut slot = lock(&self.writer);
             let writer = match slot.take() {
                 Some(writer) => Ok(writer),
@@ -115,10 +117,16 @@ impl SqliteStore {
             };
             match writer {
                 Ok(writer) => slot.insert(writer).run(jobs),
-                Err(error) => writer::all_failed(error, jobs.len()),
+                Err(error) => (writer::all_failed(error, jobs.len()), None),
             }
         };
-        self.group.submit(job, lead).unwrap_or(Err(Error::WriterLost))
+        let settle = |(mut results, mark): (Results, Option<Mark>)| {
+            if let Some(Err(error)) = mark.map(|mark| mark.sync()) {
+                writer::fail_all(&mut results, &error);
+            }
+            results
+        };
+        self.group.submit(job, commit, settle).unwrap_or(Err(Error::WriterLost))
     }
 }
 

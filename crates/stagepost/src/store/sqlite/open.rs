@@ -15,6 +15,9 @@ use super::{collect, db, head, schema};
 
 pub(super) const DATABASE: &str = "store.db";
 
+/// Where SQLite writes first.
+pub(super) const LOG: &str = "store.db-wal";
+
 /// The database while it is made.
 const UNFINISHED: &str = "store.db.new";
 

@@ -9,8 +9,8 @@ use rusqlite::Connection;
 
 use super::super::{Error, Written};
 use super::copies::Copies;
-use super::head::HeadFile;
 use super::known::Known;
+use super::log::{Log, Mark};
 use super::recent::{Recent, RecentBlob};
 use super::{db, open};
 
@@ -47,6 +47,9 @@ pub(super) enum Outcome {
     Done,
 }
 
+/// A result for each job.
+pub(super) type Results = Vec<Result<Outcome, Error>>;
+
 pub(super) struct Writer {
     connection: Connection,
     file: Opened,
@@ -55,7 +58,7 @@ pub(super) struct Writer {
     /// Payloads of the transaction under way.
     pending: Vec<Arc<RecentBlob>>,
     known: Option<Known>,
-    head: HeadFile,
+    log: Arc<Log>,
     copies: Copies,
 }
 
@@ -71,33 +74,38 @@ pub(super) struct Writing<'a> {
 impl Writer {
     pub(super) fn open(folder: &Path, busy: Duration, recent: Arc<Recent>) -> Result<Self, Error> {
         let connection = open::connect(folder, Duration::ZERO)?;
+        // The log is synced by whoever waits for it, while the next transaction is under way.
+        connection.pragma_update(None, "synchronous", "NORMAL").map_err(db("open the database"))?;
         let file = Opened::new(folder.join(open::DATABASE));
-        let head = HeadFile::open(folder)?;
+        let log = Arc::new(Log::open(folder)?);
         let copies = Copies::beside(folder);
-        Ok(Self { connection, file, busy, recent, pending: Vec::new(), known: None, head, copies })
+        Ok(Self { connection, file, busy, recent, pending: Vec::new(), known: None, log, copies })
     }
 
-    /// Carries out jobs in one transaction. Each succeeds or fails by itself; all wait for the same sync.
-    pub(super) fn run(&mut self, jobs: Vec<Job>) -> Vec<Result<Outcome, Error>> {
+    /// Carries out jobs in one transaction. Each succeeds or fails by itself. What succeeded is durable when the log
+    /// has been synced up to the mark.
+    pub(super) fn run(&mut self, jobs: Vec<Job>) -> (Results, Option<Mark>) {
         let (count, mends) = (jobs.len(), jobs.iter().any(|job| job.mends));
         if let Err(error) = self.begin().and_then(|()| self.refresh(mends)) {
             self.abandon();
-            return all_failed(error, count);
+            return (all_failed(error, count), None);
         }
-        let mut results: Vec<_> = jobs.into_iter().map(|job| self.run_one(job, count > 1)).collect();
+        let mut results: Results = jobs.into_iter().map(|job| self.run_one(job, count > 1)).collect();
         if results.iter().all(Result::is_err) {
             self.abandon();
-            return results;
+            return (results, None);
         }
         if results.iter().any(|result| matches!(result, Ok(Outcome::Rebuilt))) {
-            self.head.thaw();
+            self.log.head.thaw();
         }
-        if let Err(error) = self.finish() {
-            self.abandon();
-            let failed = all_failed(error, count);
-            results = results.into_iter().zip(failed).map(|(result, failed)| result.and(failed)).collect();
+        match self.finish() {
+            Ok(mark) => (results, Some(mark)),
+            Err(error) => {
+                self.abandon();
+                fail_all(&mut results, &error);
+                (results, None)
+            }
         }
-        results
     }
 
     /// Takes the write lock, waiting for other processes in short naps: SQLite's own waits grow so long that
@@ -106,15 +114,21 @@ impl Writer {
         // A leader that was lost in the middle left its transaction open.
         self.roll_back();
         let started = Instant::now();
-        loop {
-            match execute(&self.connection, "BEGIN IMMEDIATE") {
-                Ok(()) => return self.file.check(),
-                Err(error) if error.sqlite_error_code() != Some(rusqlite::ErrorCode::DatabaseBusy) => {
-                    return Err(db("begin to write")(error));
-                }
-                Err(_) if started.elapsed() >= self.busy => return Err(Error::Busy { waited: self.busy }),
-                Err(_) => std::thread::sleep(nap(started.elapsed())),
+        while !(self.log.make_sound(&self.connection)? && self.take_lock()?) {
+            if started.elapsed() >= self.busy {
+                return Err(Error::Busy { waited: self.busy });
             }
+            std::thread::sleep(nap(started.elapsed()));
+        }
+        self.file.check()
+    }
+
+    /// Says whether the lock was free.
+    fn take_lock(&self) -> Result<bool, Error> {
+        match execute(&self.connection, "BEGIN IMMEDIATE") {
+            Ok(()) => Ok(true),
+            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(false),
+            Err(error) => Err(db("begin to write")(error)),
         }
     }
 
@@ -127,7 +141,7 @@ impl Writer {
                 Err(_) if mends => Known::nothing(version),
                 loaded => loaded?,
             };
-            self.head.compare(known.position, &known.chain);
+            self.log.head.compare(known.position, &known.chain);
             self.known = Some(known);
         }
         Ok(())
@@ -162,7 +176,7 @@ impl Writer {
         result
     }
 
-    fn finish(&mut self) -> Result<(), Error> {
+    fn finish(&mut self) -> Result<Mark, Error> {
         let Some(known) = self.known.as_mut() else { return Err(Error::WriterLost) };
         let mut writing =
             Writing { connection: &self.connection, known, recent: &self.recent, pending: &mut self.pending };
@@ -173,10 +187,8 @@ impl Writer {
             self.copies.keep(&blob.prepared, base.as_ref().map(|base| base.as_slice()));
             self.recent.keep(blob);
         }
-        if let Some(known) = &self.known {
-            self.head.write(known.position, &known.chain);
-        }
-        Ok(())
+        let known = self.known.as_ref().ok_or(Error::WriterLost)?;
+        Ok(Mark { log: self.log.clone(), position: known.position, chain: known.chain })
     }
 
     fn abandon(&mut self) {
@@ -232,9 +244,15 @@ fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 }
 
 /// The same failure for everyone who shared the transaction.
-pub(super) fn all_failed(error: Error, count: usize) -> Vec<Result<Outcome, Error>> {
-    let others: Vec<_> = (1..count).map(|_| Err(again(&error))).collect();
-    std::iter::once(Err(error)).chain(others).collect()
+pub(super) fn all_failed(error: Error, count: usize) -> Results {
+    (0..count).map(|_| Err(again(&error))).collect()
+}
+
+/// Makes failures of what had succeeded.
+pub(super) fn fail_all(results: &mut Results, error: &Error) {
+    for result in results.iter_mut().filter(|result| result.is_ok()) {
+        *result = Err(again(error));
+    }
 }
 
 fn again(error: &Error) -> Error {
