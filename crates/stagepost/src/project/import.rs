@@ -248,6 +248,7 @@ impl Project {
         }
         if let Err(error) = self.store.write(batch) {
             // Nothing refers to the snapshots; if letting them go fails too, gc will find them.
+            adopted.retain(|id| self.is_surely_missing(id));
             let _ = self.snapshots().map(|snapshots| snapshots.release(&adopted));
             return Err(error.into());
         }

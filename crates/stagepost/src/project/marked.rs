@@ -81,7 +81,7 @@ impl Project {
             mark.put(&mut save.metadata);
             self.append(save, marking.id, now, Some(snapshot))
         });
-        if saved.is_err() {
+        if saved.is_err() && self.is_surely_missing(&marking.id) {
             // If this fails too, what began is still written down, and the next command takes it back.
             let _ = self.take_back(&began);
         }

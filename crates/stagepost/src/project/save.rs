@@ -119,11 +119,17 @@ impl Project {
     ) -> Result<Checkpoint, Error> {
         let captured = snapshot.is_some();
         let written = self.write_record(save, id, now, snapshot);
-        if written.is_err() && captured {
+        if written.is_err() && captured && self.is_surely_missing(&id) {
             // Nothing refers to the snapshot; if letting it go fails too, gc will find it.
             let _ = self.snapshots().map(|snapshots| snapshots.release(&[id]));
         }
         written
+    }
+
+    /// Says whether a checkpoint that could not be written is not there. One whose log could not be synced may be, and
+    /// then it needs what belongs to it.
+    pub(super) fn is_surely_missing(&self, id: &CheckpointId) -> bool {
+        matches!(self.store.checkpoint(id), Ok(None))
     }
 
     fn write_record(

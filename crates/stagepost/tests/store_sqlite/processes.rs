@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use stagepost::store::{Error, OpenOptions, Query, SqliteStore, Store};
+use stagepost::store::{Error, NewEntry, OpenOptions, Query, SqliteStore, Store};
 use stagepost_testutil::{Story, conversation, run_id};
 
 use crate::{Place, try_open};
@@ -147,6 +147,36 @@ fn threads_share_transactions() {
     });
     let shared = transactions(&place) - before;
     assert!((1..160).contains(&shared), "200 checkpoints were written in {shared} transactions");
+}
+
+#[test]
+fn threads_are_not_told_that_something_was_saved_before_the_log_is_synced() {
+    let place = Place::new();
+    let saved = {
+        let store = place.open();
+        let story = Story::new(&store);
+        let run = story.run("a");
+        let log = place.folder().join("store.db-wal");
+        let aside = log.with_extension("aside");
+        // The database goes on writing to it, but nobody else finds it to sync it.
+        std::fs::rename(&log, &aside).unwrap();
+        let write = |_| story.write(vec![NewEntry::Checkpoint(story.draft(&run, "together"))]);
+        let written: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (0..8).map(|_| scope.spawn(move || (0..25).map(write).collect::<Vec<_>>())).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        let unsynced = |error: &Error| matches!(error, Error::Io { doing: "sync", .. });
+        let failed: Vec<_> = written.iter().filter_map(|written| written.as_ref().err()).collect();
+        assert!(!failed.is_empty() && failed.iter().all(|error| unsynced(error)), "{failed:?}");
+        std::fs::rename(&aside, &log).unwrap();
+        let last = story.save(&run, "the log is found again").id;
+        let checkpoints = written.into_iter().flatten().flat_map(|written| written.checkpoints);
+        checkpoints.map(|checkpoint| checkpoint.id).chain([last]).collect::<Vec<_>>()
+    };
+    let store = place.open();
+    assert!(saved.iter().all(|id| store.checkpoint(id).unwrap().is_some()));
+    assert_eq!(Story::new(&store).damage(), [""; 0]);
 }
 
 /// Counts the commits in the log: a frame that ends a transaction says how long the database is then.

@@ -59,11 +59,12 @@ impl<J, R> Group<J, R> {
     }
 
     /// Has `job` carried out by `work`, here or in another thread, and returns its result; `None` if that thread
-    /// was lost on the way. `work` gets one job or more; `settle` makes of what it did a result for each.
+    /// was lost on the way. `work` gets one job or more, and whether nobody else is at work; `settle` makes of what it
+    /// did a result for each.
     pub(super) fn submit<W>(
         &self,
         job: J,
-        work: impl FnOnce(Vec<J>) -> W,
+        work: impl FnOnce(Vec<J>, bool) -> W,
         settle: impl FnOnce(W) -> Vec<R>,
     ) -> Option<R> {
         let slot = Arc::new(Slot {
@@ -78,9 +79,9 @@ impl<J, R> Group<J, R> {
         }
         self.gather(&slot);
         let lead = Lead { group: self };
-        let (jobs, slots) = self.take_round();
+        let ((jobs, slots), alone) = self.take_round();
         let mut answers = Answers { slots };
-        let done = work(jobs);
+        let done = work(jobs, alone);
         let turn = self.take_turn();
         drop(lead);
         let results = settle(done);
@@ -113,11 +114,13 @@ impl<J, R> Group<J, R> {
         }
     }
 
-    fn take_round(&self) -> (Vec<J>, Vec<Arc<Slot<R>>>) {
+    /// Takes what has gathered, and says whether that is one job while nothing else goes on.
+    fn take_round(&self) -> ((Vec<J>, Vec<Arc<Slot<R>>>), bool) {
         let mut queue = lock(&self.queue);
         let count = queue.waiting.len().min(MOST);
         queue.rounds = [count, queue.rounds[0]];
-        queue.waiting.drain(..count).unzip()
+        let alone = count == 1 && !queue.settling;
+        (queue.waiting.drain(..count).unzip(), alone)
     }
 
     fn take_turn(&self) -> Turn<'_, J, R> {
@@ -248,7 +251,7 @@ mod tests {
                         let job = thread * 1000 + number;
                         let answer = group.submit(
                             job,
-                            |jobs| {
+                            |jobs, _| {
                                 rounds.fetch_add(1, Ordering::Relaxed);
                                 std::thread::sleep(std::time::Duration::from_micros(50));
                                 jobs
@@ -264,12 +267,50 @@ mod tests {
     }
 
     #[test]
+    fn a_round_is_carried_out_while_the_one_before_is_settled_and_nobody_is_told_before_that() {
+        let (group, working, settling, together) =
+            (Group::<usize, usize>::new(), AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+        let settled: Vec<AtomicBool> = (0..400).map(|_| AtomicBool::new(false)).collect();
+        let work = |jobs: Vec<usize>, _| {
+            assert_eq!(working.fetch_add(1, Ordering::SeqCst), 0, "two led");
+            together.fetch_add(settling.load(Ordering::SeqCst), Ordering::SeqCst);
+            working.fetch_sub(1, Ordering::SeqCst);
+            jobs
+        };
+        let settle = |jobs: Vec<usize>| {
+            assert_eq!(settling.fetch_add(1, Ordering::SeqCst), 0, "two settled");
+            thread::sleep(Duration::from_micros(200));
+            jobs.iter().for_each(|job| settled[*job].store(true, Ordering::SeqCst));
+            settling.fetch_sub(1, Ordering::SeqCst);
+            jobs
+        };
+        thread::scope(|scope| {
+            for writer in 0..8 {
+                let (group, settled, work, settle) = (&group, &settled, &work, &settle);
+                scope.spawn(move || {
+                    for job in (0..50).map(|number| writer * 50 + number) {
+                        assert_eq!(group.submit(job, work, settle), Some(job));
+                        assert!(settled[job].load(Ordering::SeqCst));
+                    }
+                });
+            }
+        });
+        assert!(together.load(Ordering::SeqCst) > 0, "one round after the other");
+    }
+
+    #[test]
     fn a_lost_leader_does_not_take_the_others_along() {
         let group = Group::<u8, u8>::new();
         let lost = std::thread::scope(|scope| {
-            scope.spawn(|| group.submit(1, |_| panic!("lost"), |()| vec![1])).join()
+            scope.spawn(|| group.submit(1, |_, _| panic!("lost"), |()| vec![1])).join()
         });
         assert!(lost.is_err());
-        assert_eq!(group.submit(2, |jobs| jobs, |jobs| jobs), Some(2));
+        assert_eq!(group.submit(2, |jobs, _| jobs, |jobs| jobs), Some(2));
+        let settle = |_| panic!("lost");
+        let lost = std::thread::scope(|scope| scope.spawn(|| group.submit(3, |jobs, _| jobs, settle)).join());
+        assert!(lost.is_err());
+        let alone =
+            group.submit(4, |jobs, alone| (jobs, alone), |(jobs, alone)| if alone { jobs } else { vec![] });
+        assert_eq!(alone, Some(4));
     }
 }

@@ -1,6 +1,6 @@
 //! Making what was committed durable: one sync of SQLite's log for all who wait for it.
 //!
-//! The writer commits without a sync, so that the next transaction can go on while the log is synced here. Nobody is told
+//! Where several write, they commit without a sync, so that the next transaction can go on while the log is synced here. Nobody is told
 //! that something was written before the log is on the disk up to it. Others may see it a moment sooner; what they write
 //! comes after it in the log, so it cannot be durable without it.
 
@@ -32,6 +32,8 @@ pub(super) struct Mark {
     pub(super) log: Arc<Log>,
     pub(super) position: i64,
     pub(super) chain: Hash,
+    /// The commit has synced the log.
+    pub(super) synced: bool,
 }
 
 impl Log {
@@ -72,7 +74,7 @@ impl Log {
 impl Mark {
     /// Makes everything up to here durable, and notes how long the journal is.
     pub(super) fn sync(&self) -> Result<(), Error> {
-        let synced = self.log.sync();
+        let synced = if self.synced { Ok(()) } else { self.log.sync() };
         match &synced {
             Ok(()) => self.log.head.write(self.position, &self.chain),
             Err(_) => self.log.doubtful.store(true, Ordering::Release),
@@ -111,7 +113,7 @@ mod tests {
     fn a_log_that_cannot_be_synced_is_doubtful() {
         let folder = tempfile::tempdir().unwrap();
         let log = Arc::new(Log::open(folder.path()).unwrap());
-        let mark = Mark { log: log.clone(), position: 1, chain: Hash::of(b"") };
+        let mark = Mark { log: log.clone(), position: 1, chain: Hash::of(b""), synced: false };
         assert!(matches!(mark.sync(), Err(Error::Io { doing: "sync", .. })));
         assert!(log.doubtful.load(Ordering::Acquire));
         std::fs::write(folder.path().join(open::LOG), "").unwrap();

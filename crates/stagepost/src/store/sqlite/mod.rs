@@ -109,14 +109,14 @@ impl SqliteStore {
 
     /// Has a job carried out in a transaction, together with those of other threads, and waits until it is durable.
     fn submit(&self, job: Job) -> Result<Outcome, Error> {
-        let commit = |jobs: Vec<Job>| {
+        let commit = |jobs: Vec<Job>, alone| {
             let mut slot = lock(&self.writer);
             let writer = match slot.take() {
                 Some(writer) => Ok(writer),
                 None => Writer::open(&self.folder, self.busy, self.recent.clone()),
             };
             match writer {
-                Ok(writer) => slot.insert(writer).run(jobs),
+                Ok(writer) => slot.insert(writer).run(jobs, alone),
                 Err(error) => (writer::all_failed(error, jobs.len()), None),
             }
         };

@@ -60,6 +60,8 @@ pub(super) struct Writer {
     known: Option<Known>,
     log: Arc<Log>,
     copies: Copies,
+    /// A commit syncs the log.
+    syncs: bool,
 }
 
 /// A transaction under way.
@@ -74,19 +76,29 @@ pub(super) struct Writing<'a> {
 impl Writer {
     pub(super) fn open(folder: &Path, busy: Duration, recent: Arc<Recent>) -> Result<Self, Error> {
         let connection = open::connect(folder, Duration::ZERO)?;
-        // The log is synced by whoever waits for it, while the next transaction is under way.
-        connection.pragma_update(None, "synchronous", "NORMAL").map_err(db("open the database"))?;
         let file = Opened::new(folder.join(open::DATABASE));
         let log = Arc::new(Log::open(folder)?);
         let copies = Copies::beside(folder);
-        Ok(Self { connection, file, busy, recent, pending: Vec::new(), known: None, log, copies })
+        Ok(Self {
+            connection,
+            file,
+            busy,
+            recent,
+            pending: Vec::new(),
+            known: None,
+            log,
+            copies,
+            syncs: true,
+        })
     }
 
     /// Carries out jobs in one transaction. Each succeeds or fails by itself. What succeeded is durable when the log
-    /// has been synced up to the mark.
-    pub(super) fn run(&mut self, jobs: Vec<Job>) -> (Results, Option<Mark>) {
+    /// has been synced up to the mark; a writer that is `alone` has nobody to go on meanwhile, so the commit does that,
+    /// and takes everything back if it fails.
+    pub(super) fn run(&mut self, jobs: Vec<Job>, alone: bool) -> (Results, Option<Mark>) {
         let (count, mends) = (jobs.len(), jobs.iter().any(|job| job.mends));
-        if let Err(error) = self.begin().and_then(|()| self.refresh(mends)) {
+        let begun = self.set_syncs(alone).and_then(|()| self.begin()).and_then(|()| self.refresh(mends));
+        if let Err(error) = begun {
             self.abandon();
             return (all_failed(error, count), None);
         }
@@ -106,6 +118,17 @@ impl Writer {
                 (results, None)
             }
         }
+    }
+
+    fn set_syncs(&mut self, syncs: bool) -> Result<(), Error> {
+        if self.syncs != syncs {
+            // Inside a transaction that a lost leader left open it could not be changed.
+            self.roll_back();
+            let sql = if syncs { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+            execute(&self.connection, sql).map_err(db("begin to write"))?;
+            self.syncs = syncs;
+        }
+        Ok(())
     }
 
     /// Takes the write lock, waiting for other processes in short naps: SQLite's own waits grow so long that
@@ -188,7 +211,8 @@ impl Writer {
             self.recent.keep(blob);
         }
         let known = self.known.as_ref().ok_or(Error::WriterLost)?;
-        Ok(Mark { log: self.log.clone(), position: known.position, chain: known.chain })
+        let log = self.log.clone();
+        Ok(Mark { log, position: known.position, chain: known.chain, synced: self.syncs })
     }
 
     fn abandon(&mut self) {
