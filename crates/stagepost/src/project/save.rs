@@ -94,7 +94,8 @@ impl Project {
         named.unwrap_or_else(|| RunId::new(name).expect("the name of a run of here is a run id"))
     }
 
-    /// Makes a checkpoint. When this returns, it is durable. If it fails, there is none, not even half of one.
+    /// Makes a checkpoint. When this returns, it is durable. If it fails, there is none, not even half of one; only if the
+    /// disk fails while several threads save may there be a whole one.
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
         let now = self.context.clock.now();
         let id = save.id.unwrap_or_else(|| self.context.ids.checkpoint(now));

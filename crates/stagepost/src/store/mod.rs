@@ -31,7 +31,8 @@ pub trait Store: Send + Sync {
     /// expectations do not hold or whose ids are taken ([`Error::Conflict`]), whose artifacts name blobs that
     /// are neither in the batch nor stored ([`Error::MissingBlob`]), whose runs or parents are not there
     /// ([`Error::MissingRun`], [`Error::MissingCheckpoint`]), or that could not be read back
-    /// ([`Error::Refused`]). Concurrent callers *should* share the cost of durability.
+    /// ([`Error::Refused`]). Concurrent callers *should* share the cost of durability. Where the disk fails them while
+    /// they do, what got an error may be there all the same; nobody *must* get `Ok` then before it is durable.
     fn write(&self, batch: Batch) -> Result<Written, Error>;
 
     /// Finds a checkpoint by its id. What it returns *must* carry the seal it was given.

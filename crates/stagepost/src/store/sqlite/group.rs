@@ -37,6 +37,13 @@ struct Queue<J, R> {
     gathering: Option<(usize, Arc<Slot<R>>)>,
 }
 
+struct Round<J, R> {
+    jobs: Vec<J>,
+    slots: Vec<Arc<Slot<R>>>,
+    /// It is one job, and nothing else goes on.
+    alone: bool,
+}
+
 /// Where a thread is told how it goes on.
 struct Slot<R> {
     word: Mutex<Word<R>>,
@@ -79,7 +86,7 @@ impl<J, R> Group<J, R> {
         }
         self.gather(&slot);
         let lead = Lead { group: self };
-        let ((jobs, slots), alone) = self.take_round();
+        let Round { jobs, slots, alone } = self.take_round();
         let mut answers = Answers { slots };
         let done = work(jobs, alone);
         let turn = self.take_turn();
@@ -114,13 +121,14 @@ impl<J, R> Group<J, R> {
         }
     }
 
-    /// Takes what has gathered, and says whether that is one job while nothing else goes on.
-    fn take_round(&self) -> ((Vec<J>, Vec<Arc<Slot<R>>>), bool) {
+    /// Takes what has gathered.
+    fn take_round(&self) -> Round<J, R> {
         let mut queue = lock(&self.queue);
         let count = queue.waiting.len().min(MOST);
         queue.rounds = [count, queue.rounds[0]];
         let alone = count == 1 && !queue.settling;
-        (queue.waiting.drain(..count).unzip(), alone)
+        let (jobs, slots) = queue.waiting.drain(..count).unzip();
+        Round { jobs, slots, alone }
     }
 
     fn take_turn(&self) -> Turn<'_, J, R> {
