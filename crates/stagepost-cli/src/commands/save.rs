@@ -47,6 +47,9 @@ pub(crate) fn run(app: &App, args: SaveArgs) -> Result<(), Failure> {
     let consent = (&args.consent).into();
     let ignored = args.include_ignored.clone();
     let mut save = args.into_save()?;
+    if !app.find()?.has_store() {
+        save.check()?;
+    }
     let project = app.open_to_write()?.with_consent(consent);
     if !no_files {
         let include_ignored =

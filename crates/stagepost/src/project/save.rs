@@ -78,6 +78,23 @@ impl NewArtifact {
     }
 }
 
+impl Save {
+    /// Says what is wrong with the payloads, without a store: one need not be made for what cannot be saved.
+    pub fn check(&self) -> Result<(), Error> {
+        for (n, NewArtifact { name, source }) in self.artifacts.iter().enumerate() {
+            if self.artifacts[..n].iter().any(|other| other.name == *name) {
+                return Err(Error::TwiceNamed { name: name.to_string() });
+            }
+            match source {
+                Source::Json(bytes) => must_be_json(bytes, name)?,
+                Source::File(path) => drop(open(path)?),
+                Source::Bytes(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Files from this size on are streamed into the store.
 const STREAMED: u64 = 4 << 20;
 
@@ -254,8 +271,7 @@ fn is_json_file(path: &Path) -> Result<bool, Error> {
 fn read(source: Source, name: &ArtifactName) -> Result<(MediaType, Vec<u8>), Error> {
     match source {
         Source::Json(bytes) => {
-            json_fault(&bytes)
-                .map_or(Ok(()), |source| Err(Error::InvalidJson { name: name.to_string(), source }))?;
+            must_be_json(&bytes, name)?;
             Ok((MediaType::json(), bytes))
         }
         Source::Bytes(bytes) => Ok((media_of(&bytes, true), bytes)),
@@ -276,6 +292,10 @@ pub(super) fn media_of(bytes: &[u8], may_be_json: bool) -> MediaType {
     } else {
         MediaType::bytes()
     }
+}
+
+fn must_be_json(bytes: &[u8], name: &ArtifactName) -> Result<(), Error> {
+    json_fault(bytes).map_or(Ok(()), |source| Err(Error::InvalidJson { name: name.to_string(), source }))
 }
 
 /// Says what keeps `bytes` from being JSON that can be read back: depth counts too.
