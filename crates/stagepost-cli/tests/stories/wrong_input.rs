@@ -127,7 +127,9 @@ fn no_store_is_made_for_what_cannot_be_saved() {
     project.run(&["save", "--artifact", "a=none.txt"]).fails(3, &["none.txt", "No such file"]);
     project.run_on("{bad", &["save", "--state", "-"]).fails(2, &["is not valid JSON"]);
     project.write("a", "x");
-    project.run(&["save", "--artifact", "a=a", "--artifact", "a=a"]).fails(2, &["two artifacts are called `a`"]);
+    project
+        .run(&["save", "--artifact", "a=a", "--artifact", "a=a"])
+        .fails(2, &["two artifacts are called `a`"]);
     project.run(&["import", "nowhere"]).fails(3, &["failed to import nowhere", "No such file"]);
     assert!(!project.store.exists());
 }

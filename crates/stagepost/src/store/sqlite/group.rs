@@ -8,9 +8,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
+
+use super::lock;
 
 /// More jobs than this wait for the next round, so that no one waits for an endless transaction.
 const MOST: usize = 256;
@@ -236,11 +238,6 @@ impl<R> Drop for Answers<R> {
             slot.say(Word::Done(None));
         }
     }
-}
-
-/// A thread that panicked while it held one of these locks left a value that is still whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

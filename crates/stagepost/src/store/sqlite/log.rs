@@ -1,20 +1,20 @@
 //! Making what was committed durable: one sync of SQLite's log for all who wait for it.
 //!
-//! Where several write, they commit without a sync, so that the next transaction can go on while the log is synced here. Nobody is told
-//! that something was written before the log is on the disk up to it. Others may see it a moment sooner; what they write
-//! comes after it in the log, so it cannot be durable without it.
+//! Where several write, they commit without a sync, so that the next transaction can go on while the log is synced here.
+//! Nobody is told that something was written before the log is on the disk up to it. Others may see it a moment sooner;
+//! what they write comes after it in the log, so it cannot be durable without it.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
 
 use super::super::Error;
 use super::head::HeadFile;
-use super::{db, open};
+use super::{db, lock, open};
 use crate::model::Hash;
 
 /// The log of a store, as a writer sees it.
@@ -51,7 +51,7 @@ impl Log {
         if self.doubtful.load(Ordering::Acquire) {
             return Err(failed()(io::Error::other("what was written before could not be synced")));
         }
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = lock(&self.file);
         let file = match &mut *file {
             Some(file) => file,
             none => none.insert(open::existing_file(&self.path).map_err(failed())?),

@@ -120,11 +120,9 @@ impl SqliteStore {
                 Err(error) => (writer::all_failed(error, jobs.len()), None),
             }
         };
-        let settle = |(mut results, mark): (Results, Option<Mark>)| {
-            if let Some(Err(error)) = mark.map(|mark| mark.sync()) {
-                writer::fail_all(&mut results, &error);
-            }
-            results
+        let settle = |(results, mark): (Results, Option<Mark>)| match mark.map(|mark| mark.sync()) {
+            Some(Err(error)) => writer::fail_all(results, error),
+            _ => results,
         };
         self.group.submit(job, commit, settle).unwrap_or(Err(Error::WriterLost))
     }

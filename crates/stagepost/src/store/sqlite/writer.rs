@@ -97,12 +97,11 @@ impl Writer {
     /// and takes everything back if it fails.
     pub(super) fn run(&mut self, jobs: Vec<Job>, alone: bool) -> (Results, Option<Mark>) {
         let (count, mends) = (jobs.len(), jobs.iter().any(|job| job.mends));
-        let begun = self.set_syncs(alone).and_then(|()| self.begin()).and_then(|()| self.refresh(mends));
-        if let Err(error) = begun {
+        if let Err(error) = self.begin(alone).and_then(|()| self.refresh(mends)) {
             self.abandon();
             return (all_failed(error, count), None);
         }
-        let mut results: Results = jobs.into_iter().map(|job| self.run_one(job, count > 1)).collect();
+        let results: Results = jobs.into_iter().map(|job| self.run_one(job, count > 1)).collect();
         if results.iter().all(Result::is_err) {
             self.abandon();
             return (results, None);
@@ -114,28 +113,17 @@ impl Writer {
             Ok(mark) => (results, Some(mark)),
             Err(error) => {
                 self.abandon();
-                fail_all(&mut results, &error);
-                (results, None)
+                (fail_all(results, error), None)
             }
         }
     }
 
-    fn set_syncs(&mut self, syncs: bool) -> Result<(), Error> {
-        if self.syncs != syncs {
-            // Inside a transaction that a lost leader left open it could not be changed.
-            self.roll_back();
-            let sql = if syncs { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
-            execute(&self.connection, sql).map_err(db("begin to write"))?;
-            self.syncs = syncs;
-        }
-        Ok(())
-    }
-
     /// Takes the write lock, waiting for other processes in short naps: SQLite's own waits grow so long that
     /// some process starves.
-    fn begin(&mut self) -> Result<(), Error> {
+    fn begin(&mut self, syncs: bool) -> Result<(), Error> {
         // A leader that was lost in the middle left its transaction open.
         self.roll_back();
+        self.set_syncs(syncs)?;
         let started = Instant::now();
         while !(self.log.make_sound(&self.connection)? && self.take_lock()?) {
             if started.elapsed() >= self.busy {
@@ -144,6 +132,16 @@ impl Writer {
             std::thread::sleep(nap(started.elapsed()));
         }
         self.file.check()
+    }
+
+    /// Sets whether a commit syncs the log, which cannot be changed inside a transaction.
+    fn set_syncs(&mut self, syncs: bool) -> Result<(), Error> {
+        if self.syncs != syncs {
+            let sql = if syncs { "PRAGMA synchronous = FULL" } else { "PRAGMA synchronous = NORMAL" };
+            execute(&self.connection, sql).map_err(db("begin to write"))?;
+            self.syncs = syncs;
+        }
+        Ok(())
     }
 
     /// Says whether the lock was free.
@@ -269,14 +267,14 @@ fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 
 /// The same failure for everyone who shared the transaction.
 pub(super) fn all_failed(error: Error, count: usize) -> Results {
-    (0..count).map(|_| Err(again(&error))).collect()
+    let others: Vec<_> = (1..count).map(|_| Err(again(&error))).collect();
+    std::iter::once(Err(error)).chain(others).collect()
 }
 
 /// Makes failures of what had succeeded.
-pub(super) fn fail_all(results: &mut Results, error: &Error) {
-    for result in results.iter_mut().filter(|result| result.is_ok()) {
-        *result = Err(again(error));
-    }
+pub(super) fn fail_all(results: Results, error: Error) -> Results {
+    let failed = all_failed(error, results.len());
+    results.into_iter().zip(failed).map(|(result, failed)| result.and(failed)).collect()
 }
 
 fn again(error: &Error) -> Error {
