@@ -1,5 +1,6 @@
 //! Opening the files of a store.
 
+use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -60,13 +61,22 @@ pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<(PathBuf, Co
 
 /// Opens one more connection to a store that is known to be sound.
 pub(super) fn connect(folder: &Path, busy: Duration) -> Result<Connection, Error> {
-    connect_to(folder.join(DATABASE), busy)
+    connect_to(folder.join(DATABASE), busy, None)
 }
 
-fn connect_to(path: PathBuf, busy: Duration) -> Result<Connection, Error> {
+/// Opens the connection that writes. What it writes to the log can be gathered.
+pub(super) fn connect_writer(folder: &Path) -> Result<Connection, Error> {
+    connect_to(folder.join(DATABASE), Duration::ZERO, stagepost_vfs::name())
+}
+
+fn connect_to(path: PathBuf, busy: Duration, layer: Option<&'static CStr>) -> Result<Connection, Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let opened = Connection::open_with_flags(&path, flags).and_then(|connection| {
+    let opened = match layer {
+        Some(layer) => Connection::open_with_flags_and_vfs(&path, flags, layer),
+        None => Connection::open_with_flags(&path, flags),
+    };
+    let opened = opened.and_then(|connection| {
         connection.busy_timeout(busy)?;
         configured(connection)
     });
@@ -87,7 +97,7 @@ fn make_database(folder: &Path, busy: Duration) -> Result<(), Error> {
     refuse_to_forget(folder)?;
     remove_unfinished(folder)?;
     make_file(&beside)?;
-    let mut connection = connect_to(beside.clone(), busy)?;
+    let mut connection = connect_to(beside.clone(), busy, None)?;
     make_tables(&mut connection)?;
     connection.close().map_err(|(_, error)| db("make the store")(error))?;
     fs::rename(&beside, &database).map_err(failed("make", &database))?;

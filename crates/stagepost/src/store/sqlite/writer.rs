@@ -75,7 +75,7 @@ pub(super) struct Writing<'a> {
 
 impl Writer {
     pub(super) fn open(folder: &Path, busy: Duration, recent: Arc<Recent>) -> Result<Self, Error> {
-        let connection = open::connect(folder, Duration::ZERO)?;
+        let connection = open::connect_writer(folder)?;
         let file = Opened::new(folder.join(open::DATABASE));
         let log = Arc::new(Log::open(folder)?);
         let copies = Copies::beside(folder);
@@ -202,7 +202,7 @@ impl Writer {
         let mut writing =
             Writing { connection: &self.connection, known, recent: &self.recent, pending: &mut self.pending };
         writing.follow()?;
-        execute(&self.connection, "COMMIT").map_err(db("commit"))?;
+        stagepost_vfs::gathered(|| execute(&self.connection, "COMMIT")).map_err(db("commit"))?;
         for blob in self.pending.drain(..) {
             let base = blob.prepared.base.and_then(|base| self.recent.bytes(&base));
             self.copies.keep(&blob.prepared, base.as_ref().map(|base| base.as_slice()));
