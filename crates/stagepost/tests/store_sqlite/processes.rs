@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use stagepost::store::{Error, NewEntry, OpenOptions, Query, SqliteStore, Store};
-use stagepost_testutil::{Story, conversation, run_id};
+use stagepost_testutil::{Story, conversation, message, run_id};
 
 use crate::{Place, try_open};
 
@@ -147,6 +147,31 @@ fn threads_share_transactions() {
     });
     let shared = transactions(&place) - before;
     assert!((1..160).contains(&shared), "200 checkpoints were written in {shared} transactions");
+}
+
+#[test]
+fn the_log_starts_over_however_many_write() {
+    for threads in [1, 8] {
+        let place = Place::new();
+        let store = place.open();
+        let story = Story::new(&store);
+        let run = story.run("a");
+        // Large ones fill the log sooner: 20 MB in all, where 4 are enough for it to be copied.
+        let payload = |number: usize| (0..8).map(|part| message(number * 8 + part, true)).collect::<String>();
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let (story, run) = (&story, &run);
+                scope.spawn(move || {
+                    for number in (0..800).skip(thread).step_by(threads) {
+                        story.save_state(run, payload(number).into_bytes(), None);
+                    }
+                });
+            }
+        });
+        let log = std::fs::metadata(place.folder().join("store.db-wal")).unwrap().len();
+        assert!(log < 9 << 20, "{threads} threads left a log of {log} bytes");
+        assert_eq!(store.list(&Query::default()).unwrap().len(), 800);
+    }
 }
 
 #[test]

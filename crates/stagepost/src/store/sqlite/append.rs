@@ -11,9 +11,19 @@ use super::writer::Writing;
 use super::{column, db};
 use crate::model::{Checkpoint, CheckpointId, Draft, Event, Hash, Parent, Run, RunId, chain};
 
+/// Packs a record as its row in the journal will have it, or refuses it.
+pub(super) fn pack_record(entry: &NewEntry) -> Result<Vec<u8>, Error> {
+    check_record(entry)?;
+    match entry {
+        NewEntry::Run(run) => pack(run),
+        NewEntry::Checkpoint(draft) => pack(&draft.content),
+        NewEntry::Event(event) => pack(event),
+    }
+}
+
 impl Writing<'_> {
-    /// Appends a batch.
-    pub(super) fn append(&mut self, batch: Batch) -> Result<Written, Error> {
+    /// Appends a batch whose records have been packed.
+    pub(super) fn append(&mut self, batch: Batch, bodies: Vec<Vec<u8>>) -> Result<Written, Error> {
         for expectation in &batch.expect {
             self.check(expectation)?;
         }
@@ -21,12 +31,11 @@ impl Writing<'_> {
             self.store_payload(payload)?;
         }
         let mut checkpoints = Vec::new();
-        for entry in batch.entries {
-            check_record(&entry)?;
+        for (entry, body) in batch.entries.into_iter().zip(bodies) {
             match entry {
-                NewEntry::Run(run) => self.append_run(&run)?,
-                NewEntry::Checkpoint(draft) => checkpoints.push(self.append_checkpoint(draft)?),
-                NewEntry::Event(event) => self.append_event(&event)?,
+                NewEntry::Run(run) => self.append_run(&run, body)?,
+                NewEntry::Checkpoint(draft) => checkpoints.push(self.append_checkpoint(draft, body)?),
+                NewEntry::Event(event) => self.append_event(&event, body)?,
             }
         }
         Ok(Written { checkpoints, position: u64::try_from(self.known.position).unwrap_or(0) })
@@ -54,7 +63,7 @@ impl Writing<'_> {
         Ok(journal.head_of(number)?.map_or(0, |(_, seq)| seq.unsigned_abs()))
     }
 
-    fn append_run(&mut self, run: &Run) -> Result<(), Error> {
+    fn append_run(&mut self, run: &Run, body: Vec<u8>) -> Result<(), Error> {
         if let Some((_, position)) = Journal(self.connection).run_number(&run.id)? {
             let gone = || Error::Damaged { what: format!("the record of run `{}` is gone", run.id) };
             let there = Journal(self.connection).entry(position)?.ok_or_else(gone)?.to_run()?;
@@ -68,25 +77,21 @@ impl Writing<'_> {
         let mut statement =
             self.connection.prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3)").map_err(db("append"))?;
         statement.execute(params![number, run.id.as_str(), position]).map_err(db("append"))?;
-        let (at, body) = (run.created_at.as_micros(), pack(run)?);
-        self.journal(Class::Run, at, run.seal(), |entry| {
+        self.journal(Class::Run, run.created_at.as_micros(), run.seal(), |entry| {
             entry.run = number;
             entry.body = Some(body);
         })
     }
 
-    fn append_event(&mut self, event: &Event) -> Result<(), Error> {
-        let body = pack(event)?;
+    fn append_event(&mut self, event: &Event, body: Vec<u8>) -> Result<(), Error> {
         self.journal(Class::Event, event.at.as_micros(), event.seal(), |entry| {
             entry.tags = Some(event_tag(event.topic, &event.key));
             entry.body = Some(body);
         })
     }
 
-    fn append_checkpoint(&mut self, draft: Draft) -> Result<Checkpoint, Error> {
-        if self.known.ids.contains(&draft.id)
-            || Journal(self.connection).indexed_position(&draft.id)?.is_some()
-        {
+    fn append_checkpoint(&mut self, draft: Draft, body: Vec<u8>) -> Result<Checkpoint, Error> {
+        if self.is_there(&draft.id)? {
             return Err(Error::Conflict { what: format!("checkpoint {} is there already", draft.id) });
         }
         for artifact in &draft.content.artifacts {
@@ -100,7 +105,6 @@ impl Writing<'_> {
             }
         };
         let sealed = Checkpoint::seal(draft, (head.seq + 1).unsigned_abs(), before.parent, &before.seal);
-        let body = pack(&sealed.content)?;
         self.journal(Class::Checkpoint, sealed.created_at.as_micros(), sealed.seal, |entry| {
             entry.run = head.number;
             entry.seq = head.seq + 1;
@@ -113,6 +117,13 @@ impl Writing<'_> {
         self.known.heads.insert(sealed.run.clone(), Head { number: head.number, seq: head.seq + 1, before });
         self.known.ids.insert(sealed.id);
         Ok(sealed)
+    }
+
+    /// Ids begin with the time, so most are higher than all that were indexed, and need not be looked for.
+    fn is_there(&self, id: &CheckpointId) -> Result<bool, Error> {
+        let known = &*self.known;
+        Ok(known.ids.contains(id)
+            || (known.highest_id >= Some(*id) && Journal(self.connection).indexed_position(id)?.is_some()))
     }
 
     fn head(&mut self, run: &RunId) -> Result<Head, Error> {
@@ -176,8 +187,8 @@ impl Writing<'_> {
                 .map_err(db("prune"))?;
             statement.execute([position]).map_err(db("prune"))?;
         }
-        check_record(&NewEntry::Event(event.clone()))?;
-        self.append_event(&event)
+        let body = pack_record(&NewEntry::Event(event.clone()))?;
+        self.append_event(&event, body)
     }
 
     fn drop_tags(&self, position: i64) -> Result<(), Error> {

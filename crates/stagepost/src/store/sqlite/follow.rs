@@ -63,7 +63,7 @@ impl Writing<'_> {
         let (position, chain) = (self.known.position, self.known.chain);
         self.note("UPDATE state SET entries = ?1, chain = ?2", params![position, chain.as_bytes()])?;
         self.known.indexed.entries = position;
-        self.known.ids.clear();
+        self.known.highest_id = self.known.ids.drain().max().max(self.known.highest_id);
         Ok(())
     }
 

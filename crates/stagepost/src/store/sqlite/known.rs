@@ -21,6 +21,8 @@ pub(super) struct Known {
     pub(super) last_blob: i64,
     /// What the tables `by_*` do not have yet.
     pub(super) ids: HashSet<CheckpointId>,
+    /// The highest id that `by_id` has.
+    pub(super) highest_id: Option<CheckpointId>,
     pub(super) pieces: HashMap<Hash, Stored>,
     pub(super) blobs: HashMap<Hash, Stored>,
     pub(super) heads: HashMap<RunId, Head>,
@@ -63,6 +65,7 @@ impl Known {
             last_piece: last("SELECT coalesce(max(number), 0) FROM pieces", indexed.pieces)?,
             last_blob: last("SELECT coalesce(max(number), 0) FROM blobs", indexed.blobs)?,
             ids: HashSet::new(),
+            highest_id: highest_id(connection)?,
             pieces: stored(
                 connection,
                 "SELECT hash, number, size FROM pieces WHERE number > ?1",
@@ -90,6 +93,7 @@ impl Known {
             last_piece: 0,
             last_blob: 0,
             ids: HashSet::new(),
+            highest_id: None,
             pieces: HashMap::new(),
             blobs: HashMap::new(),
             heads: HashMap::new(),
@@ -131,6 +135,12 @@ pub(super) fn read_state(connection: &Connection) -> Result<(Indexed, Hash), Err
         Ok((indexed, Hash::from_bytes(row.get(3)?)))
     });
     row.map_err(db("read the state of the store"))
+}
+
+fn highest_id(connection: &Connection) -> Result<Option<CheckpointId>, Error> {
+    let mut statement = connection.prepare_cached("SELECT max(id) FROM by_id").map_err(db("read"))?;
+    let id: Option<[u8; 16]> = statement.query_row([], |row| row.get(0)).map_err(db("read"))?;
+    Ok(id.map(id_from))
 }
 
 fn stored(connection: &Connection, sql: &str, after: i64) -> Result<HashMap<Hash, Stored>, Error> {

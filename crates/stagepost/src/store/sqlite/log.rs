@@ -7,15 +7,19 @@
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rusqlite::Connection;
+use rusqlite::hooks::Wal;
 
 use super::super::Error;
 use super::head::HeadFile;
 use super::{db, lock, open};
 use crate::model::Hash;
+
+/// A log with more pages than this is copied to the database, so that it can start over.
+const LONG: i32 = 4000;
 
 /// The log of a store, as a writer sees it.
 pub(super) struct Log {
@@ -25,6 +29,19 @@ pub(super) struct Log {
     pub(super) head: HeadFile,
     /// A sync failed. The system may have given up on what it could not write, so that later syncs mean nothing for it.
     doubtful: AtomicBool,
+    /// How many pages it has.
+    length: AtomicI32,
+    copying: Mutex<Copying>,
+}
+
+/// Copying a long log to the database. It can start over only when all of it is copied, and where several write there is
+/// always more. So one of them copies what there is while the others go on; what came meanwhile is little, and a
+/// leader copies that before it begins.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copying {
+    Idle,
+    Begun,
+    NearlyDone,
 }
 
 /// How far the journal was when a transaction was committed.
@@ -43,7 +60,39 @@ impl Log {
             file: Mutex::new(None),
             head: HeadFile::open(folder)?,
             doubtful: AtomicBool::new(false),
+            length: AtomicI32::new(0),
+            copying: Mutex::new(Copying::Idle),
         })
+    }
+
+    /// Has the length told by the connection that writes, in place of SQLite's own way to keep the log short.
+    pub(super) fn watch(self: &Arc<Self>, connection: &mut Connection) -> rusqlite::Result<()> {
+        let log = self.clone();
+        connection.wal_hook(Some(move |_: &mut Wal, pages| {
+            log.length.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))
+    }
+
+    fn is_long(&self) -> bool {
+        self.length.load(Ordering::Relaxed) >= LONG
+    }
+
+    /// Copies a long log for a writer that is alone.
+    pub(super) fn keep_short(&self, connection: &Connection) {
+        if self.is_long() {
+            // What was committed is committed; the next commit tries again.
+            let _ = copy(connection);
+        }
+    }
+
+    /// Copies what came while a long log was copied, before anything more is written.
+    pub(super) fn copy_rest(&self, connection: &Connection) {
+        let nearly_done = *lock(&self.copying) == Copying::NearlyDone;
+        if nearly_done {
+            let _ = copy(connection);
+            *lock(&self.copying) = Copying::Idle;
+        }
     }
 
     fn sync(&self) -> Result<(), Error> {
@@ -71,7 +120,23 @@ impl Log {
     }
 }
 
+/// Copies as much of the log as nobody still reads, without being in anyone's way.
+fn copy(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+}
+
 impl Mark {
+    /// Says whether it is for the caller to copy the log, which nobody else does until this is dropped.
+    pub(super) fn turn_to_copy(self) -> Option<TurnToCopy> {
+        let mut copying = lock(&self.log.copying);
+        if self.synced || *copying != Copying::Idle || !self.log.is_long() {
+            return None;
+        }
+        *copying = Copying::Begun;
+        drop(copying);
+        Some(TurnToCopy(self.log))
+    }
+
     /// Makes everything up to here durable, and notes how long the journal is.
     pub(super) fn sync(&self) -> Result<(), Error> {
         let synced = if self.synced { Ok(()) } else { self.log.sync() };
@@ -80,6 +145,22 @@ impl Mark {
             Err(_) => self.log.doubtful.store(true, Ordering::Release),
         }
         synced
+    }
+}
+
+/// The right to copy the log while others go on writing.
+pub(super) struct TurnToCopy(Arc<Log>);
+
+impl TurnToCopy {
+    pub(super) fn copy(&self, connection: &Connection) -> Result<(), Error> {
+        copy(connection).map_err(db("copy the log"))
+    }
+}
+
+impl Drop for TurnToCopy {
+    /// However it went, the rest is for the next leader.
+    fn drop(&mut self) {
+        *lock(&self.0.copying) = Copying::NearlyDone;
     }
 }
 
@@ -118,5 +199,34 @@ mod tests {
         assert!(log.doubtful.load(Ordering::Acquire));
         std::fs::write(folder.path().join(open::LOG), "").unwrap();
         assert!(mark.sync().is_err(), "what is there now follows something that may be lost");
+    }
+
+    #[test]
+    fn one_copies_a_long_log_while_others_write_and_a_leader_copies_the_rest() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut connection = Connection::open(folder.path().join(open::DATABASE)).unwrap();
+        let reader = Connection::open(folder.path().join(open::DATABASE)).unwrap();
+        let log = Arc::new(Log::open(folder.path()).unwrap());
+        connection.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n)").unwrap();
+        log.watch(&mut connection).unwrap();
+        let write = |pages: i32| {
+            connection.execute("INSERT INTO t VALUES (zeroblob(?1))", [pages * 4096]).unwrap();
+            log.length.load(Ordering::Relaxed)
+        };
+        let mark = || Mark { log: log.clone(), position: 0, chain: Hash::of(b""), synced: false };
+
+        assert!(write(1) < 10 && mark().turn_to_copy().is_none());
+        assert!(write(LONG) > LONG);
+        let turn = mark().turn_to_copy().unwrap();
+        assert!(mark().turn_to_copy().is_none(), "two copy");
+        log.copy_rest(&connection);
+        assert!(write(5) > LONG, "the rest is copied after the turn, not meanwhile");
+        drop(turn);
+        log.copy_rest(&connection);
+        assert!(write(5) < 20);
+
+        write(LONG);
+        mark().turn_to_copy().unwrap().copy(&reader).unwrap();
+        assert!(write(5) < 20);
     }
 }

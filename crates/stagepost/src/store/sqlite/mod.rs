@@ -120,19 +120,30 @@ impl SqliteStore {
                 Err(error) => (writer::all_failed(error, jobs.len()), None),
             }
         };
-        let settle = |(results, mark): (Results, Option<Mark>)| match mark.map(|mark| mark.sync()) {
-            Some(Err(error)) => writer::fail_all(results, error),
-            _ => results,
+        let mut turn = None;
+        let settle = |(results, mark): (Results, Option<Mark>)| match mark.map(|mark| (mark.sync(), mark)) {
+            Some((Err(error), _)) => writer::fail_all(results, error),
+            Some((Ok(()), mark)) => {
+                turn = mark.turn_to_copy();
+                results
+            }
+            None => results,
         };
-        self.group.submit(job, commit, settle).unwrap_or(Err(Error::WriterLost))
+        let result = self.group.submit(job, commit, settle).unwrap_or(Err(Error::WriterLost));
+        if let Some(turn) = turn {
+            // What was saved is saved, whatever becomes of this; the next leader tries again.
+            let _ = self.lend(|connection| turn.copy(connection));
+        }
+        result
     }
 }
 
 impl Store for SqliteStore {
     fn write(&self, mut batch: Batch) -> Result<Written, Error> {
         batch.entries.iter_mut().for_each(redact_record);
+        let bodies = batch.entries.iter().map(append::pack_record).collect::<Result<_, _>>()?;
         self.pack_ahead(&mut batch)?;
-        match self.submit(Job::new(move |writing| writing.append(batch).map(Outcome::Written)))? {
+        match self.submit(Job::new(move |writing| writing.append(batch, bodies).map(Outcome::Written)))? {
             Outcome::Written(written) => Ok(written),
             _ => Err(Error::WriterLost),
         }

@@ -75,9 +75,10 @@ pub(super) struct Writing<'a> {
 
 impl Writer {
     pub(super) fn open(folder: &Path, busy: Duration, recent: Arc<Recent>) -> Result<Self, Error> {
-        let connection = open::connect_writer(folder)?;
+        let mut connection = open::connect_writer(folder)?;
         let file = Opened::new(folder.join(open::DATABASE));
         let log = Arc::new(Log::open(folder)?);
+        log.watch(&mut connection).map_err(db("open the database"))?;
         let copies = Copies::beside(folder);
         Ok(Self {
             connection,
@@ -110,7 +111,12 @@ impl Writer {
             self.log.head.thaw();
         }
         match self.finish() {
-            Ok(mark) => (results, Some(mark)),
+            Ok(mark) => {
+                if alone {
+                    self.log.keep_short(&self.connection);
+                }
+                (results, Some(mark))
+            }
             Err(error) => {
                 self.abandon();
                 (fail_all(results, error), None)
@@ -124,6 +130,7 @@ impl Writer {
         // A leader that was lost in the middle left its transaction open.
         self.roll_back();
         self.set_syncs(syncs)?;
+        self.log.copy_rest(&self.connection);
         let started = Instant::now();
         while !(self.log.make_sound(&self.connection)? && self.take_lock()?) {
             if started.elapsed() >= self.busy {
