@@ -13,6 +13,8 @@ fn open(path: &Path) -> Connection {
     connection.pragma_update(None, "page_size", 1024).unwrap();
     connection.pragma_update(None, "journal_mode", "WAL").unwrap();
     connection.pragma_update(None, "wal_autocheckpoint", 0).unwrap();
+    // A sync would write what is gathered, whatever else does.
+    connection.pragma_update(None, "synchronous", "NORMAL").unwrap();
     connection
         .execute_batch("CREATE TABLE IF NOT EXISTS rows (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
         .unwrap();
