@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "Criterion's macros make undocumented functions")]
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -62,13 +63,13 @@ fn eight_writers(criterion: &mut Criterion) {
     let story = Story::in_order(&store);
     let runs: Vec<_> = (0..WRITERS).map(|writer| story.run(&format!("run-{writer}"))).collect();
     let path = folder.path().join("floor.db");
-    drop(bare(&path));
+    let connections: Vec<_> = (0..WRITERS).map(|_| Mutex::new(bare(&path))).collect();
     let mut group = criterion.benchmark_group("eight writers, 1 KB");
     group.throughput(Throughput::Elements(WRITERS as u64));
     group.bench_function("bare commits, a connection each", |bench| {
         bench.iter_custom(|rounds| {
-            in_threads(rounds, |_, rounds| {
-                let connection = bare(&path);
+            in_threads(rounds, |writer, rounds| {
+                let connection = connections[writer].lock().expect("each has its own");
                 (0..rounds).for_each(|_| commit(&connection, &payload()));
             })
         });
