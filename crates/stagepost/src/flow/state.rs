@@ -347,7 +347,8 @@ impl RunState {
             state.take_in(moment, &mut places);
         }
         state.end = Some(state.status).filter(|status| status.is_over());
-        if driven {
+        // Nobody goes on with what was cancelled; whoever holds it tidies up.
+        if driven && state.status != Status::Cancelled {
             state.status = Status::Running;
         }
         state

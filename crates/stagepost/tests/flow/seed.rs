@@ -1,6 +1,6 @@
 //! The tests that the seed asks for by name, taken further.
 
-use stagepost::flow::{Drive, Error, Flows, Options, Outcome, Resume, Run, RunState, Status};
+use stagepost::flow::{Drive, Error, Flows, Options, Outcome, Resume, Run, RunState, Status, is_driven};
 use stagepost::model::Kind;
 use stagepost::process::Cancel;
 use stagepost::store::{Found, Query};
@@ -204,6 +204,20 @@ fn resume_capability_test() {
     let state = story.state();
     let result = state.step("s3").unwrap().current().unwrap().artifact("result").unwrap();
     assert_eq!(story.project.store().load(&result.blob).unwrap(), b"3");
+}
+
+#[test]
+fn a_cancelled_run_is_not_called_running_because_someone_tidies_up() {
+    let story = Story::new();
+    story.home.write("stop2", "");
+    story.start(&chain(3)).unwrap();
+    Flows::of(&story.project).cancel(&story.id, "enough").unwrap();
+    let folder = story.project.place().store.join("flow").join(story.id.as_str());
+    std::fs::create_dir_all(&folder).unwrap();
+    let lock = std::fs::File::create(folder.join("lock")).unwrap();
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    assert!(is_driven(&story.project, &story.id));
+    assert_eq!(RunState::load(&story.project, &story.id).unwrap().status, Status::Cancelled);
 }
 
 #[test]
