@@ -150,6 +150,22 @@ fn threads_share_transactions() {
 }
 
 #[test]
+fn an_id_is_used_once_however_long_ago() {
+    let place = Place::new();
+    let store = place.open();
+    let story = Story::new(&store);
+    let run = story.run("a");
+    let first = story.save(&run, "first");
+    for again in [false, true] {
+        let mut draft = story.draft(&run, "once more");
+        draft.id = first.id;
+        let refused = story.write(vec![NewEntry::Checkpoint(draft)]);
+        assert!(matches!(refused, Err(Error::Conflict { .. })), "after long: {again}, {refused:?}");
+        (0..300).for_each(|_| drop(story.save(&run, "")));
+    }
+}
+
+#[test]
 fn the_log_starts_over_however_many_write() {
     for threads in [1, 8] {
         let place = Place::new();
