@@ -172,6 +172,23 @@ def save_16th(making):
     return "save -q -m saved"
 
 
+@case("save-long", atomic=True, again=MORE, short=False)
+def save_long(making):
+    """The save that finds the log of the database long, and closes it in full."""
+    making.first()
+    log = os.path.join(making.root, ".git/stagepost/store.db-wal")
+    making.save("one")
+    for number in range(200):
+        if os.path.getsize(log) > 120 << 10:
+            break
+        making.stagepost("save", "-q", "-m", f"number {number}")
+    else:
+        raise Bad("the log does not become long")
+    making.change()
+    making.write("state.json", json.dumps([{"n": n, "text": "word " * 30} for n in range(200)]))
+    return "save -q -m saved --state state.json"
+
+
 def before_restore(making):
     making.first()
     target = making.save("one")

@@ -66,11 +66,21 @@ impl App {
         let settings = self.settings(Some(&place.root))?;
         let git = GitProgram::new("git", std::env::vars_os());
         let project = open(place, settings, Context::system(who(), git))?;
+        self.warn_of_loss(&project);
         if let Some(recovery) = project.recover()? {
             self.recovered(&project, &recovery)?;
         }
         self.catch_up(&project);
         Ok(project)
+    }
+
+    /// Says that checkpoints are gone which were saved once: what is newest is not what it was.
+    fn warn_of_loss(&self, project: &Project) {
+        // A store that cannot be read says so to whoever reads it.
+        if let Ok(lost @ 1..) = project.store().lost() {
+            let gone = if lost == 1 { "entry is".to_owned() } else { format!("{lost} entries are") };
+            self.ui.warn(format!("the store is damaged: its last {gone} gone; `stagepost verify` says more"));
+        }
     }
 
     /// Brings files up to date that a crash or a collection left behind. They are only views: failing to is no reason to

@@ -202,6 +202,8 @@ impl<'a> Stage<'a> {
 
     /// Changes one bit of the notes where the store keeps them; a second time changes it back.
     fn flip_a_bit(&self) -> Result<(), Failure> {
+        // What was saved lately is in the log of the database until there is more of it, or it is tidied up.
+        self.command(&self.program).args(["--quiet", "gc"]).status()?;
         let git = self.folder.join(".git/stagepost/store.db");
         let path = if git.exists() { git } else { self.folder.join(".stagepost/store.db") };
         let failed = |error| Failure::file("alter", &path, error);

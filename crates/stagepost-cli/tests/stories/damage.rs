@@ -26,14 +26,15 @@ fn a_sound_store_is_called_sound() {
     let verified = project.json(&["verify"]);
     assert_eq!((&verified["sound"], &verified["damage"]), (&json!(true), &json!([])));
     assert_eq!(project.ok(&["--quiet", "verify"]), "");
-    assert_eq!(project.json(&["doctor"])["checks"].as_array().unwrap().len(), 5);
-    assert_eq!(project.ok(&["doctor"]).matches("good").count(), 5);
+    assert_eq!(project.json(&["doctor"])["checks"].as_array().unwrap().len(), 6);
+    assert_eq!(project.ok(&["doctor"]).matches("good").count(), 6);
     assert_eq!(project.ok(&["--quiet", "doctor"]), "");
 }
 
 #[test]
 fn one_altered_byte_of_a_payload_is_named() {
     let (project, ids) = saved();
+    project.fold();
     let path = project.store.join("store.db");
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes
@@ -66,6 +67,29 @@ fn one_altered_byte_of_a_payload_is_named() {
     );
     project.run(&["doctor", "--fix"]).fails(5, &["needs a person"]);
     assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 2);
+}
+
+#[test]
+fn checkpoints_that_are_gone_are_told_of_by_every_command() {
+    let (project, _) = saved();
+    let log = project.store.join("store.db-wal");
+    let length = fs::metadata(&log).unwrap().len();
+    fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(length - 1).unwrap();
+    for command in [&["log"][..], &["show"], &[], &["diff", "--stat"]] {
+        let ran = project.run(command);
+        assert!(
+            ran.err.contains("its last entry is gone; `stagepost verify` says more"),
+            "{command:?}: {ran:?}"
+        );
+    }
+    project.run(&["verify"]).fails(5, &[]);
+    let found = project.run(&["doctor"]);
+    found.fails(5, &[]);
+    assert!(found.out.contains("the end is gone, 1 entry: look for a copy"), "{}", found.out);
+    // A person who knows of it says so.
+    assert!(project.ok(&["doctor", "--fix"]).contains("it goes on without its end, 1 entry"));
+    assert!(!project.run(&["log"]).err.contains("gone"));
+    project.ok(&["verify"]);
 }
 
 #[test]
@@ -142,6 +166,7 @@ fn a_store_from_the_future_is_left_alone() {
 #[test]
 fn a_truncated_database_never_panics_and_never_lies() {
     let (project, _) = saved();
+    project.fold();
     let path = project.store.join("store.db");
     let whole = fs::read(&path).unwrap();
     for length in [1, 50, 100, 512, 4096, 8192, whole.len() / 2, whole.len() - 4096, whole.len() - 1] {
@@ -160,6 +185,7 @@ fn a_truncated_database_never_panics_and_never_lies() {
 #[test]
 fn an_empty_or_foreign_file_is_no_store() {
     let (project, _) = saved();
+    project.fold();
     let path = project.store.join("store.db");
     fs::write(&path, "").unwrap();
     project.run(&["log"]).fails(5, &["not a stagepost store"]);

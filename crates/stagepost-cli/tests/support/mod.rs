@@ -122,6 +122,11 @@ impl TempProject {
     }
 
     /// Opens the database of the store, as someone who damages it would.
+    /// Has everything in one file: what was saved lately is in the log of the database.
+    pub(crate) fn fold(&self) {
+        self.database().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("nobody has it open");
+    }
+
     pub(crate) fn database(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.store.join("store.db")).expect("the store is there")
     }

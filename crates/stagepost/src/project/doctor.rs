@@ -37,10 +37,12 @@ pub enum Health {
 impl Project {
     /// Looks at everything that can go out of order, and puts in order what can be if `fix` is set.
     pub fn doctor(&self, fix: bool) -> Result<Vec<Check>, Error> {
+        let journal = self.check_end(fix)?;
         let verified = self.verify()?;
         let permissions = self.check_permissions(fix)?;
         Ok(vec![
             permissions,
+            journal,
             self.check_tables(&verified, fix)?,
             self.check_refs(&verified, fix)?,
             check_content(&verified),
@@ -79,6 +81,22 @@ impl Project {
             format!("others can read {} of the store", count(open.len() as u64, "file"))
         };
         Ok(Check { name: "permissions", health, found })
+    }
+
+    /// What is gone from the end of the journal cannot be brought back here; to fix it is to go on without it.
+    fn check_end(&self, fix: bool) -> Result<Check, Error> {
+        let lost = self.store.lost()?;
+        let health = health(lost == 0, fix);
+        if health == Health::Fixed {
+            self.store.rebuild()?;
+        }
+        let gone = if lost == 1 { "1 entry".to_owned() } else { format!("{lost} entries") };
+        let found = match health {
+            Health::Good => "it is as long as it was".to_owned(),
+            Health::Fixed => format!("it goes on without its end, {gone}"),
+            _ => format!("the end is gone, {gone}: look for a copy of the store first"),
+        };
+        Ok(Check { name: "journal", health, found })
     }
 
     fn check_tables(&self, verified: &Verified, fix: bool) -> Result<Check, Error> {

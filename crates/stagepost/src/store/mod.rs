@@ -109,6 +109,12 @@ pub trait Store: Send + Sync {
     /// Makes again whatever is derived from the journal, such as lookup tables. It *must not* change the journal.
     fn rebuild(&self) -> Result<(), Error>;
 
+    /// Returns how many entries at the end of the journal were reported as written and are not there any more. It *should*
+    /// be quick, for it is asked whenever a project is opened; a store that cannot lose its end says 0.
+    fn lost(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
+
     /// Says how much there is and how much room it takes.
     fn usage(&self) -> Result<Usage, Error>;
 }

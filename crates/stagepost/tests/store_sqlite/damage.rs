@@ -45,12 +45,26 @@ impl Image {
     }
 }
 
+/// How many events a small store has.
+const EVENTS: usize = 34;
+
 fn small_store(place: &Place) -> Vec<Saved> {
+    let saved = write_small_store(place);
+    fold(place);
+    saved
+}
+
+/// Has everything in the one file that is damaged: what is still in the log would be read from there.
+fn fold(place: &Place) {
+    place.raw().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+}
+
+fn write_small_store(place: &Place) -> Vec<Saved> {
     let store = place.open();
     let story = Story::new(&store);
     let run = story.run("a");
     let mut saved = Vec::new();
-    for n in 0..34 {
+    for n in 0..EVENTS {
         saved.push((story.save_labelled(&run, &["good"]), None));
         if n % 12 == 0 {
             let bytes = conversation(64 + n / 8, n % 24 == 0);
@@ -151,6 +165,41 @@ fn no_cut_off_end_becomes_wrong_data() {
     assert_eq!((unnoticed, tried > 100), (0, true), "an end that is gone is always noticed");
 }
 
+/// A log with an end that is gone reads as if it had never been longer, so that must be told without an audit.
+#[test]
+fn no_damage_to_the_log_is_passed_over() {
+    let place = Place::new();
+    {
+        let store = place.open();
+        let story = Story::new(&store);
+        let run = story.run("a");
+        (0..8).for_each(|n| drop(story.save_state(&run, conversation(4, n % 2 == 0), None)));
+    }
+    let log = |place: &Place| place.folder().join("store.db-wal");
+    let (image, whole) = (Image::of(&place), std::fs::read(log(&place)).unwrap());
+    let copy = Place::new();
+    let check = |bytes: &[u8], what: &str| {
+        image.write_to(&copy);
+        std::fs::write(log(&copy), bytes).unwrap();
+        let store = copy.open();
+        let lost = store.lost().unwrap();
+        assert_eq!(store.usage().unwrap().entries + lost, 9, "{what}");
+        assert_eq!(store.list(&Query::default()).unwrap().len() as u64 + lost.min(8), 8, "{what}");
+        assert_eq!(Story::new(&store).damage().is_empty(), lost == 0, "{what}");
+        lost
+    };
+    assert_eq!(check(&whole, "as it was"), 0);
+    let flips = (0..whole.len() * 8).step_by(stride(2_003)).map(|bit| {
+        let mut bytes = whole.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        check(&bytes, &format!("bit {bit}"))
+    });
+    assert!(flips.filter(|lost| *lost > 0).count() > 20);
+    // Its format is in the first page of the database; without the log that page is as the store was made.
+    let cuts = (1..whole.len()).step_by(stride(1_021)).map(|length| check(&whole[..length], "cut off"));
+    assert!(cuts.min() > Some(0), "an end that is gone is always noticed");
+}
+
 #[test]
 fn no_old_page_becomes_wrong_data() {
     const PAGE: usize = 1024;
@@ -167,6 +216,7 @@ fn no_old_page_becomes_wrong_data() {
         }
         saved
     };
+    fold(&place);
     let new = std::fs::read(place.database()).unwrap();
     let differing: Vec<usize> = (0..old.len() / PAGE)
         .filter(|page| old[page * PAGE..][..PAGE] != new[page * PAGE..][..PAGE])
@@ -240,6 +290,6 @@ fn check(place: &Place, saved: &[Saved], at: usize) -> bool {
     let mut damage = 0;
     let audited = store.audit(&mut |_| damage += 1);
     let noticed = damage > 0 || audited.is_err();
-    assert!(noticed || (!failed && found == 2 * saved.len() + 34), "byte {at}: {found}, {failed}");
+    assert!(noticed || (!failed && found == 2 * saved.len() + EVENTS), "byte {at}: {found}, {failed}");
     noticed
 }

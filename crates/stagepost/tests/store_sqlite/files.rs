@@ -194,6 +194,54 @@ fn a_truncated_database_is_an_error_and_nothing_is_changed() {
 }
 
 #[test]
+fn a_short_log_stays_for_the_next_and_a_long_one_does_not() {
+    let place = Place::new();
+    let log = || fs::metadata(place.folder().join("store.db-wal")).map_or(0, |log| log.len());
+    let save = |from: u64, count: usize| {
+        let store = place.open();
+        let story = Story::after(&store, from);
+        let run = story.run("a");
+        (0..count).for_each(|_| drop(story.save(&run, "some")));
+        log()
+    };
+    let open = save(0, 3);
+    assert!(open > 0 && log() == open, "closing did something to the log");
+    let database = fs::read(place.database()).unwrap();
+    assert!(save(10, 3) > open, "the next does not write on");
+    assert!(fs::read(place.database()).unwrap() == database, "it was copied");
+    drop(place.open());
+    assert!(log() > open, "whoever only reads leaves it too");
+
+    save(20, 120);
+    assert_eq!(log(), 0, "a long one is copied and removed");
+    let store = place.open();
+    assert_eq!(Story::new(&store).damage(), [""; 0]);
+    assert_eq!(store.usage().unwrap().entries, 127);
+    drop(store);
+    assert_eq!(log(), 0, "an empty one is removed");
+}
+
+#[test]
+fn the_log_of_a_database_that_is_gone_is_not_read_with_a_new_one() {
+    let place = Place::new();
+    {
+        let store = place.open();
+        let story = Story::new(&store);
+        let run = story.run("a");
+        story.save(&run, "in the log");
+    }
+    assert!(place.folder().join("store.db-wal").exists());
+    fs::remove_file(place.database()).unwrap();
+    assert!(
+        try_open(&place.folder(), true).is_err_and(|error| error.is_damage()),
+        "it is known what is gone"
+    );
+    fs::remove_file(place.folder().join("head")).unwrap();
+    let store = place.open();
+    assert_eq!((store.usage().unwrap().entries, Story::new(&store).damage().len()), (0, 0));
+}
+
+#[test]
 fn a_lost_end_of_the_log_is_found() {
     let place = Place::new();
     let store = place.open();
@@ -206,6 +254,7 @@ fn a_lost_end_of_the_log_is_found() {
     fs::remove_file(copy.folder().join("store.db-shm")).ok();
     fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(length - 10).unwrap();
     let store = copy.open();
+    assert_eq!(store.lost().unwrap(), 1);
     let story = Story::after(&store, 100);
     assert_eq!(story.damage(), ["the journal ends at entry 5, but entry 6 was written"]);
     // Writing on does not hide the loss, until someone says that it is known.

@@ -21,13 +21,23 @@ use crate::model::Hash;
 /// A log with more pages than this is copied to the database, so that it can start over.
 const LONG: i32 = 4000;
 
+/// A log of at most so many bytes stays when a store is closed: some thirty small checkpoints, read in a fraction of a
+/// millisecond by whoever opens the store next.
+const SHORT: u64 = 128 << 10;
+
+/// Says whether the log may stay when the store is closed. One that holds nothing is removed.
+pub(super) fn may_stay(folder: &Path) -> bool {
+    folder.join(open::LOG).metadata().is_ok_and(|log| (1..=SHORT).contains(&log.len()))
+}
+
 /// The log of a store, as a writer sees it.
 pub(super) struct Log {
     path: PathBuf,
     /// Opened at the first sync: SQLite makes the file, and keeps it while the writer's connection is open.
     file: Mutex<Option<File>>,
     pub(super) head: HeadFile,
-    /// A sync failed. The system may have given up on what it could not write, so that later syncs mean nothing for it.
+    /// A sync failed: the system may have given up on what it could not write, so that later syncs mean nothing for it.
+    /// Or a commit did: what it wrote may be there, and must not be read as if it were committed.
     doubtful: AtomicBool,
     /// How many pages it has.
     length: AtomicI32,
@@ -97,7 +107,7 @@ impl Log {
 
     fn sync(&self) -> Result<(), Error> {
         let failed = || open::failed("sync", &self.path);
-        if self.doubtful.load(Ordering::Acquire) {
+        if self.is_doubtful() {
             return Err(failed()(io::Error::other("what was written before could not be synced")));
         }
         let mut file = lock(&self.file);
@@ -108,15 +118,24 @@ impl Log {
         file.sync_data().map_err(failed())
     }
 
-    /// After a failed sync, has everything in the log copied to the database and synced there. Says whether that could
-    /// be done; not while another process is in the way.
+    /// Takes note that a commit or a sync failed.
+    pub(super) fn doubt(&self) {
+        self.doubtful.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.doubtful.load(Ordering::Acquire)
+    }
+
+    /// After a failure, has everything committed in the log copied to the database and synced there, and the log emptied.
+    /// Says whether that could be done; not while another process is in the way.
     pub(super) fn make_sound(&self, connection: &Connection) -> Result<bool, Error> {
-        if self.doubtful.load(Ordering::Acquire) {
+        if self.is_doubtful() {
             let copied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0));
             let in_the_way: bool = copied.map_err(db("mend the log"))?;
             self.doubtful.store(in_the_way, Ordering::Release);
         }
-        Ok(!self.doubtful.load(Ordering::Acquire))
+        Ok(!self.is_doubtful())
     }
 }
 
@@ -142,7 +161,7 @@ impl Mark {
         let synced = if self.synced { Ok(()) } else { self.log.sync() };
         match &synced {
             Ok(()) => self.log.head.write(self.position, &self.chain),
-            Err(_) => self.log.doubtful.store(true, Ordering::Release),
+            Err(_) => self.log.doubt(),
         }
         synced
     }

@@ -31,6 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use super::blob::{Cut, Prepared};
 use super::check::redact_record;
@@ -107,6 +108,13 @@ impl SqliteStore {
         })
     }
 
+    /// Returns the place of the newest entry of the journal.
+    fn newest_position(&self) -> Result<u64, Error> {
+        let newest =
+            self.read(|connection| column(connection, "SELECT coalesce(max(position), 0) FROM entries", []))?;
+        Ok(newest.first().and_then(|newest| u64::try_from(*newest).ok()).unwrap_or(0))
+    }
+
     /// Has a job carried out in a transaction, together with those of other threads, and waits until it is durable.
     fn submit(&self, job: Job) -> Result<Outcome, Error> {
         let commit = |jobs: Vec<Job>, alone| {
@@ -135,6 +143,24 @@ impl SqliteStore {
             let _ = self.lend(|connection| turn.copy(connection));
         }
         result
+    }
+}
+
+impl Drop for SqliteStore {
+    /// Leaves a short log where it is. Copying it to the database and removing it would cost two syncs and two files
+    /// to make anew, each time a program has something to say; the next one reads it instead, and the one that finds
+    /// it long closes it in full.
+    fn drop(&mut self) {
+        let writer = self.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let sound = writer.as_ref().is_none_or(Writer::is_sound);
+        if !sound || !log::may_stay(&self.folder) {
+            return;
+        }
+        let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for connection in readers.iter().chain(writer.as_ref().map(Writer::connection)) {
+            // If it cannot be said, the log is closed in full.
+            let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
     }
 }
 
@@ -273,12 +299,14 @@ impl Store for SqliteStore {
         self.submit(Job::mending(|writing| writing.rebuild())).map(drop)
     }
 
+    fn lost(&self) -> Result<u64, Error> {
+        // First what was noted, then what there is: whoever writes in between only adds to it.
+        let Some((noted, _)) = head::remembered(&self.folder) else { return Ok(0) };
+        Ok(u64::try_from(noted).unwrap_or(0).saturating_sub(self.newest_position()?))
+    }
+
     fn usage(&self) -> Result<Usage, Error> {
-        let entries: i64 = self.read(|connection| {
-            let newest = column(connection, "SELECT coalesce(max(position), 0) FROM entries", [])?;
-            Ok(newest.first().copied().unwrap_or(0))
-        })?;
-        Ok(Usage { entries: u64::try_from(entries).unwrap_or(0), bytes: open::size_on_disk(&self.folder) })
+        Ok(Usage { entries: self.newest_position()?, bytes: open::size_on_disk(&self.folder) })
     }
 }
 

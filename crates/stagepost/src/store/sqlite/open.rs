@@ -104,10 +104,13 @@ fn make_database(folder: &Path, busy: Duration) -> Result<(), Error> {
     sync_folder(folder)
 }
 
-/// What a process left that was killed while it made a store.
+/// What a process left that was killed while it made a store; and the log of a database that is gone, which would be
+/// taken for the log of the new one.
 fn remove_unfinished(folder: &Path) -> Result<(), Error> {
-    for suffix in ["", "-journal", "-wal", "-shm"] {
-        let path = folder.join(format!("{UNFINISHED}{suffix}"));
+    let unfinished = ["", "-journal", "-wal", "-shm"].map(|suffix| format!("{UNFINISHED}{suffix}"));
+    let orphaned = ["-wal", "-shm"].map(|suffix| format!("{DATABASE}{suffix}"));
+    for name in unfinished.iter().chain(&orphaned) {
+        let path = folder.join(name);
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(failed("remove", &path)(error));

@@ -209,7 +209,12 @@ impl Writer {
         let mut writing =
             Writing { connection: &self.connection, known, recent: &self.recent, pending: &mut self.pending };
         writing.follow()?;
-        stagepost_vfs::gathered(|| execute(&self.connection, "COMMIT")).map_err(db("commit"))?;
+        let committed = stagepost_vfs::gathered(|| execute(&self.connection, "COMMIT"));
+        if committed.is_err() {
+            // What it wrote may be whole in the log, and whoever reads the log anew would take it for committed.
+            self.log.doubt();
+        }
+        committed.map_err(db("commit"))?;
         for blob in self.pending.drain(..) {
             let base = blob.prepared.base.and_then(|base| self.recent.bytes(&base));
             self.copies.keep(&blob.prepared, base.as_ref().map(|base| base.as_slice()));
@@ -218,6 +223,15 @@ impl Writer {
         let known = self.known.as_ref().ok_or(Error::WriterLost)?;
         let log = self.log.clone();
         Ok(Mark { log, position: known.position, chain: known.chain, synced: self.syncs })
+    }
+
+    /// Says whether the log holds what was reported and nothing else, and mends it if it does not.
+    pub(super) fn is_sound(&self) -> bool {
+        !self.log.is_doubtful() || self.log.make_sound(&self.connection).unwrap_or(false)
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     fn abandon(&mut self) {
@@ -299,5 +313,32 @@ fn again(error: &Error) -> Error {
             Error::Io { doing, path: path.clone(), source }
         }
         _ => Error::WriterLost,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{OpenOptions, SqliteStore, lock};
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn a_log_that_may_hold_what_failed_does_not_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = || std::fs::metadata(folder.path().join(open::LOG)).map_or(0, |log| log.len());
+        let write = || {
+            let options = OpenOptions { create: true, ..OpenOptions::default() };
+            let store = SqliteStore::open(folder.path(), &options).unwrap();
+            store.rebuild().unwrap();
+            store
+        };
+        drop(write());
+        assert_ne!(log(), 0);
+        let store = write();
+        lock(&store.writer).as_ref().unwrap().log.doubt();
+        let other = SqliteStore::open(folder.path(), &OpenOptions::default()).unwrap();
+        drop(store);
+        assert_eq!(log(), 0, "somebody else has it open, and it is emptied all the same");
+        drop(other);
     }
 }
