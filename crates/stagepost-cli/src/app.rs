@@ -2,10 +2,12 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use stagepost::model::RepoPath;
 use stagepost::project::{Context, Interrupted, Layer, Origin, Place, Project, Recovery, Settings};
 use stagepost::snapshot::GitProgram;
+use stagepost::store::MemoryStore;
 use stagepost::{flow, plan, session, task};
 
 use crate::args::Global;
@@ -52,6 +54,19 @@ impl App {
             return Err(Failure::no_store(&place));
         }
         self.open_at(place, Project::init)
+    }
+
+    /// Opens the project to see what would be written to it. No store is made for that: where there is none, it is as if
+    /// there were an empty one.
+    pub(crate) fn open_to_look(&self) -> Result<Project, Failure> {
+        let place = self.find()?;
+        if place.git.is_none() || place.has_store() {
+            return self.open_to_write();
+        }
+        let empty = |place, settings, context| -> Result<_, Failure> {
+            Ok(Project::with_store(place, settings, context, Arc::new(MemoryStore::new())))
+        };
+        self.open_at(place, empty)
     }
 
     /// Opens the project at a place in one way or another.

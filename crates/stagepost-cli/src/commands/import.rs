@@ -45,9 +45,15 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> Result<(), Failure> {
     let format = args.format.as_deref().map(parse).transpose()?;
     let path = app.folder().join(&args.path);
     std::fs::metadata(&path).map_err(|error| Failure::file("import", &args.path, error))?;
-    let project = app.open_to_write()?;
+    let project = app.open_to_look()?;
     let plan = project.plan_import(&path, format)?;
-    let imported = if args.dry_run { 0 } else { project.apply_import(&plan)? };
+    let imported = if args.dry_run || (plan.items.is_empty() && plan.progress.is_empty()) {
+        0
+    } else if project.place().has_store() {
+        project.apply_import(&plan)?
+    } else {
+        app.open_to_write()?.apply_import(&plan)?
+    };
     for one in &plan.unreadable {
         app.ui.warn(format!("{} cannot be read: {}", one.path.display(), ui::printable(&one.why)));
     }

@@ -131,7 +131,15 @@ fn no_store_is_made_for_what_cannot_be_saved() {
         .run(&["save", "--artifact", "a=a", "--artifact", "a=a"])
         .fails(2, &["two artifacts are called `a`"]);
     project.run(&["import", "nowhere"]).fails(3, &["failed to import nowhere", "No such file"]);
+    project.run(&["import", "."]).fails(3, &["nothing to import"]);
+    project.run(&["import", "--format", "tasks", "."]);
+    let entry = json!({"task_id": 1, "stage": "start", "commit_hash": "0".repeat(40), "description": "begun",
+        "timestamp": "2026-01-01T00:00:00", "metadata": {}});
+    project.write("old/.checkpoint-metadata.json", json!([entry]).to_string());
+    assert!(project.ok(&["import", "--dry-run", "old"]).contains("would import 1 of 1 checkpoint"));
     assert!(!project.store.exists());
+    assert!(project.ok(&["import", "old"]).contains("imported 1 of 1 checkpoint"));
+    assert!(project.ok(&["import", "--dry-run", "old"]).contains("would import 0 of 1 checkpoint"));
 }
 
 #[test]
