@@ -96,9 +96,10 @@ impl<'p> Flows<'p> {
         };
         let entries = vec![NewEntry::Run(run), NewEntry::Event(began.event(id, now))];
         let expect = vec![Expect::NewRun(id.clone())];
+        let views = Publisher::new(self.project, id, flow.view)?;
         self.project.store().write(Batch { entries, expect, ..Batch::default() })?;
         drive.watch.saw(Progress::Started { run: id });
-        self.runner(id, hold, flow, drive)?.drive(input, HashMap::new())
+        self.runner(id, hold, flow, views, drive)?.drive(input, HashMap::new())
     }
 
     fn runner<'d>(
@@ -106,6 +107,7 @@ impl<'p> Flows<'p> {
         id: &RunId,
         hold: Hold,
         flow: Flow,
+        views: Publisher,
         drive: Drive<'d>,
     ) -> Result<Runner<'p, 'd>, Error> {
         let folder = hold.folder().to_owned();
@@ -113,7 +115,7 @@ impl<'p> Flows<'p> {
         Ok(Runner {
             project: self.project,
             id: id.clone(),
-            views: Publisher::new(self.project, id, flow.view),
+            views,
             flow,
             stop: Cancel::new().map_err(failed)?,
             begun: Attempts::open(hold.folder()).map_err(failed)?,
@@ -145,8 +147,9 @@ impl<'p> Flows<'p> {
         let input = prepared.state.input.clone();
         let mut known = prepared.known(self.project, &begun)?;
         let only = resume.again.as_ref().filter(|again| again.only).map(|again| again.step.clone());
+        let views = Publisher::new(self.project, id, prepared.flow.view)?;
         self.write_down(id, prepared.happened)?;
-        let mut runner = self.runner(id, hold, prepared.flow, drive)?;
+        let mut runner = self.runner(id, hold, prepared.flow, views, drive)?;
         runner.before = Mutex::new(prepared.before);
         for (name, attempt) in prepared.cut_off {
             runner.settle(&name, attempt, &resume, &mut known, &input)?;
@@ -220,9 +223,11 @@ impl<'p> Flows<'p> {
         }
         let grace = Duration::from_secs(5);
         end_left_over(&attempts::read(hold.folder()), &marked_variable(&mark(self.project, id)), grace)?;
+        let outdated = view::begin(self.project, id)?;
         end_cancelled(self.project, id, why)?;
         hold.tidy();
-        view::refresh(self.project, id);
+        // It is cancelled; if its files cannot be brought up to date, the mark stays for the next command.
+        let _ = view::bring_up(self.project, id, outdated, None);
         Ok(())
     }
 

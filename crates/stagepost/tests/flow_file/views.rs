@@ -208,6 +208,36 @@ fn files_that_a_crash_left_behind_are_brought_up_to_date() {
 }
 
 #[test]
+fn a_run_whose_files_could_not_be_marked_as_out_of_date_is_left_as_it_is() {
+    let home = TempProject::git();
+    let project = home.open();
+    let flow = "name: demo\nsteps: [{id: a, run: 'test -f ready'}]";
+    assert!(matches!(start(&project, "r1", flow), Outcome::Failed { .. }));
+    let path = folder(&home, "r1").join("run.json");
+    let usage = || project.store().usage().unwrap().entries;
+    let before = (fs::read(&path).unwrap(), usage());
+    let marks = project.place().store.join("views.pending");
+    fs::remove_dir(&marks).unwrap();
+    fs::write(&marks, "no folder").unwrap();
+    home.write("ready", "");
+    let flows = stagepost::flow::Flows::of(&project);
+    let source = stagepost::flow::Source::read(flow, None).unwrap();
+    let drive = || stagepost::flow::Drive::new(stagepost::process::Cancel::new().unwrap());
+    for refused in [
+        resume(&project, "r1").map(drop),
+        flows.cancel(&run_id("r1"), "no need"),
+        flows.start(&run_id("r2"), source, None, drive()).map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(error.to_string().contains("views.pending"), "{error}");
+        assert_eq!((fs::read(&path).unwrap(), usage()), before);
+    }
+    fs::remove_file(&marks).unwrap();
+    assert_eq!(resume(&project, "r1").unwrap(), Outcome::Completed);
+    assert_eq!(read_json(&path)["status"], "completed");
+}
+
+#[test]
 fn while_a_step_runs_the_files_tell_of_those_before_it() {
     let home = TempProject::git();
     let project = home.open();

@@ -25,13 +25,8 @@ pub(super) use publisher::Publisher;
 const MARK: &str = "run:";
 
 /// Says that the files of a run are about to be out of date.
-fn begin(project: &Project, run: &RunId) -> Result<Outdated, Error> {
+pub(super) fn begin(project: &Project, run: &RunId) -> Result<Outdated, Error> {
     Ok(project.begin_view(&format!("{MARK}{run}"))?)
-}
-
-/// Brings the files of a run up to date, or leaves a mark for the next command: they are only views.
-pub(super) fn refresh(project: &Project, run: &RunId) {
-    let _ = publish(project, run);
 }
 
 /// Brings the files of a run up to date: all of `run.json` and the registry, and the newest checkpoints.
@@ -42,7 +37,12 @@ pub fn publish(project: &Project, run: &RunId) -> Result<(), Error> {
 }
 
 /// As [`publish`]. As long as the run goes on, its files are about to be out of date again, and the mark stays.
-fn bring_up(project: &Project, run: &RunId, outdated: Outdated, flow: Option<&Flow>) -> Result<(), Error> {
+pub(super) fn bring_up(
+    project: &Project,
+    run: &RunId,
+    outdated: Outdated,
+    flow: Option<&Flow>,
+) -> Result<(), Error> {
     if write(project, run, flow)? {
         return Ok(());
     }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{begin, bring_up, write};
+use crate::flow::Error;
 use crate::flow::definition::Flow;
 use crate::model::RunId;
 use crate::project::{Outdated, Project};
@@ -17,10 +18,10 @@ const QUIET: Duration = Duration::from_millis(20);
 const SHARE: u32 = 50;
 
 /// Brings the files of one run up to date while it is driven. They are only views: failing to is no reason to stop, and
-/// the mark stays, so that the next command tries again and says why it fails.
+/// the mark stays, so that the next command tries again and says why it fails. Without a mark nobody would.
 #[derive(Debug)]
 pub(in super::super) struct Publisher {
-    /// Held while the run is driven; without it no files are wanted, or there can be none.
+    /// Held while the run is driven; without it no files are wanted.
     outdated: Option<Outdated>,
     pending: Mutex<Pending>,
 }
@@ -36,11 +37,12 @@ struct Pending {
 }
 
 impl Publisher {
-    /// Begins; from now on the files are about to be out of date.
-    pub(in super::super) fn new(project: &Project, run: &RunId, is_wanted: bool) -> Self {
-        let outdated = is_wanted.then(|| begin(project, run).ok()).flatten();
+    /// Begins, before anything happens to the run: from now on the files are about to be out of date.
+    pub(in super::super) fn new(project: &Project, run: &RunId, is_wanted: bool) -> Result<Self, Error> {
+        let outdated = is_wanted.then(|| begin(project, run)).transpose()?;
         let now = Instant::now();
-        Self { outdated, pending: Mutex::new(Pending { behind: Some(now), changed: now, not_before: now }) }
+        let pending = Mutex::new(Pending { behind: Some(now), changed: now, not_before: now });
+        Ok(Self { outdated, pending })
     }
 
     /// Says that something happened to the run.
