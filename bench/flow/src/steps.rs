@@ -92,7 +92,7 @@ pub(crate) fn many() {
     const EACH: usize = 20;
     let per_step = |total: Duration| total.as_secs_f64() * 1e6 / (RUNS * EACH) as f64;
     let (mut ours, mut floors) = (Vec::new(), Vec::new());
-    for _ in 0..5 {
+    for _ in 0..15 {
         let a = folder();
         let project = open(a.path());
         let ids: Vec<RunId> = (0..RUNS).map(|n| RunId::new(format!("run-{n}")).unwrap()).collect();
