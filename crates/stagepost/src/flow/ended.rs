@@ -42,10 +42,12 @@ impl Ended {
     /// Writes the line, without the word that begins it.
     pub(super) fn write(&self, out: &mut String) {
         let Self { seq, seal, attempt, result, step } = self;
-        let mut told = format!("{seq}\t{seal:016x}\t{attempt}\t");
+        let mut told = String::with_capacity(128 + step.len());
         let _ = match result {
-            Some(BlobRef { size, hash }) => write!(told, "{size}\t{hash}\t{step}"),
-            None => write!(told, "-\t-\t{step}"),
+            Some(BlobRef { size, hash }) => {
+                write!(told, "{seq}\t{seal:016x}\t{attempt}\t{size}\t{hash}\t{step}")
+            }
+            None => write!(told, "{seq}\t{seal:016x}\t{attempt}\t-\t-\t{step}"),
         };
         let _ = writeln!(out, "{:08x}\t{told}", crc32fast::hash(told.as_bytes()));
     }

@@ -15,7 +15,7 @@ pub fn canonical(value: &Value) -> String {
     out
 }
 
-pub(super) fn write_value(out: &mut String, value: &Value) {
+fn write_value(out: &mut String, value: &Value) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),

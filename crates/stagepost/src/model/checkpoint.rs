@@ -90,13 +90,95 @@ pub struct Checkpoint {
     pub seal: Hash,
 }
 
+/// A record in canonical form but for its place in the run, which is known last: whoever gives it one, while others wait,
+/// need not write the rest.
+#[derive(Debug, Clone)]
+pub struct Unplaced {
+    /// What comes before the place, in the order of the members.
+    before: String,
+    after: String,
+}
+
+impl Unplaced {
+    /// Writes the record of a draft.
+    pub fn of(draft: &Draft) -> Self {
+        Self::write(&draft.id, &draft.created_at, &draft.content)
+    }
+
+    /// Writes it member by member in their order: this is done for every checkpoint that is written or read, and a detour by
+    /// way of a JSON value costs several times as much.
+    fn write(id: &CheckpointId, created_at: &Timestamp, content: &Content) -> Self {
+        let mut out = String::with_capacity(512);
+        let mut sign = '{';
+        let mut name = |out: &mut String, name: &str| {
+            out.push(std::mem::replace(&mut sign, ','));
+            out.push_str(name);
+        };
+        if !content.artifacts.is_empty() {
+            name(&mut out, "\"artifacts\":");
+            write_list(&mut out, &content.artifacts, Artifact::write_canonical);
+        }
+        name(&mut out, "\"created_at\":");
+        write_shown(&mut out, created_at);
+        if !content.description.is_empty() {
+            name(&mut out, "\"description\":");
+            write_string(&mut out, &content.description);
+        }
+        name(&mut out, "\"id\":");
+        write_shown(&mut out, id);
+        name(&mut out, "\"kind\":");
+        content.kind.write_canonical(&mut out);
+        if !content.labels.is_empty() {
+            name(&mut out, "\"labels\":");
+            write_list(&mut out, &content.labels, |label, out| write_string(out, &label.to_string()));
+        }
+        if !content.metadata.is_empty() {
+            name(&mut out, "\"metadata\":");
+            write_object(&mut out, &content.metadata);
+        }
+        let snapshot = |snapshot| {
+            let value = serde_json::to_value(snapshot).expect("a snapshot has string keys only");
+            format!(",\"snapshot\":{}", canonical(&value))
+        };
+        Self { before: out, after: content.snapshot.as_ref().map(snapshot).unwrap_or_default() }
+    }
+
+    /// Writes the whole record, without its seal.
+    fn placed(&self, run: &RunId, seq: u64, parent: Option<&CheckpointId>) -> String {
+        let mut out = String::with_capacity(self.before.len() + self.after.len() + 128);
+        out.push_str(&self.before);
+        out.push_str(",\"parent\":");
+        match parent {
+            Some(parent) => write_shown(&mut out, parent),
+            None => out.push_str("null"),
+        }
+        out.push_str(",\"run\":");
+        write_string(&mut out, run.as_str());
+        let _ = write!(out, ",\"seq\":{seq}");
+        out.push_str(&self.after);
+        out.push('}');
+        out
+    }
+}
+
 impl Checkpoint {
     /// Gives a draft its place and seals it. `before` is the parent's seal, or the run's for a first checkpoint.
     pub fn seal(draft: Draft, seq: u64, parent: Option<CheckpointId>, before: &Hash) -> Self {
+        let unplaced = Unplaced::of(&draft);
+        Self::place(draft, &unplaced, seq, parent, before)
+    }
+
+    /// As [`Checkpoint::seal`], for a draft whose record was written before: `unplaced` *must* be of this draft.
+    pub fn place(
+        draft: Draft,
+        unplaced: &Unplaced,
+        seq: u64,
+        parent: Option<CheckpointId>,
+        before: &Hash,
+    ) -> Self {
         let Draft { id, run, parent: _, created_at, content } = draft;
-        let mut sealed = Self { id, run, seq, parent, created_at, content, seal: Hash::from_bytes([0; 32]) };
-        sealed.seal = sealed.expected_seal(before);
-        sealed
+        let seal = seal::seal(seal::CHECKPOINT, &unplaced.placed(&run, seq, parent.as_ref()), Some(before));
+        Self { id, run, seq, parent, created_at, content, seal }
     }
 
     /// Computes the seal that this record must carry after `before`.
@@ -104,55 +186,10 @@ impl Checkpoint {
         seal::seal(seal::CHECKPOINT, &self.canonical(), Some(before))
     }
 
-    /// Writes the record without its seal in canonical form, member by member in their order: this is done for
-    /// every checkpoint that is written or read, and a detour by way of a JSON value costs several times as much.
+    /// Writes the record without its seal in canonical form.
     fn canonical(&self) -> String {
-        let mut out = String::with_capacity(512);
-        let mut sign = '{';
-        let mut name = |out: &mut String, name: &str| {
-            out.push(std::mem::replace(&mut sign, ','));
-            write_string(out, name);
-            out.push(':');
-        };
-        if !self.content.artifacts.is_empty() {
-            name(&mut out, "artifacts");
-            write_list(&mut out, &self.content.artifacts, Artifact::write_canonical);
-        }
-        name(&mut out, "created_at");
-        write_shown(&mut out, &self.created_at);
-        if !self.content.description.is_empty() {
-            name(&mut out, "description");
-            write_string(&mut out, &self.content.description);
-        }
-        name(&mut out, "id");
-        write_shown(&mut out, &self.id);
-        name(&mut out, "kind");
-        self.content.kind.write_canonical(&mut out);
-        if !self.content.labels.is_empty() {
-            name(&mut out, "labels");
-            write_list(&mut out, &self.content.labels, |label, out| write_string(out, &label.to_string()));
-        }
-        if !self.content.metadata.is_empty() {
-            name(&mut out, "metadata");
-            write_object(&mut out, &self.content.metadata);
-        }
-        name(&mut out, "parent");
-        match &self.parent {
-            Some(parent) => write_shown(&mut out, parent),
-            None => out.push_str("null"),
-        }
-        name(&mut out, "run");
-        write_string(&mut out, self.run.as_str());
-        name(&mut out, "seq");
-        let _ = write!(out, "{}", self.seq);
-        if let Some(snapshot) = &self.content.snapshot {
-            name(&mut out, "snapshot");
-            out.push_str(&canonical(
-                &serde_json::to_value(snapshot).expect("a snapshot has string keys only"),
-            ));
-        }
-        out.push('}');
-        out
+        let unplaced = Unplaced::write(&self.id, &self.created_at, &self.content);
+        unplaced.placed(&self.run, self.seq, self.parent.as_ref())
     }
 
     /// Finds an artifact by name.

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::canonical::write_value;
+use super::canonical::write_string;
 
 macro_rules! named {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
@@ -200,13 +200,27 @@ impl Kind {
         }
     }
 
+    /// Writes the members in their order; the name of the kind is always the last.
     pub(super) fn write_canonical(&self, out: &mut String) {
-        if let Kind::Manual | Kind::State = self {
-            let _ = write!(out, "{{\"type\":\"{}\"}}", self.as_str());
-            return;
-        }
-        let value = serde_json::to_value(self).expect("a kind has string keys only");
-        write_value(out, &value);
+        out.push('{');
+        let _ = match self {
+            Kind::Manual | Kind::State => Ok(()),
+            Kind::Phase { phase, reason } => write!(out, "\"phase\":\"{phase}\",\"reason\":\"{reason}\","),
+            Kind::Stage { task, stage } => write!(out, "\"stage\":\"{stage}\",\"task\":{task},"),
+            Kind::Step { step, status, attempt } => {
+                let _ = write!(out, "\"attempt\":{attempt},\"status\":\"{status}\",");
+                write_text(out, "step", step)
+            }
+            Kind::Iteration { iteration, part } => {
+                let _ = write!(out, "\"iteration\":{iteration},");
+                write_text(out, "part", part)
+            }
+            Kind::Decision { gate, answer } => {
+                write_text(out, "answer", answer).and_then(|()| write_text(out, "gate", gate))
+            }
+            Kind::Safety { before } => write_text(out, "before", before),
+        };
+        let _ = write!(out, "\"type\":\"{}\"}}", self.as_str());
     }
 
     /// Says whether this kind by itself marks a point that someone called good.
@@ -218,6 +232,12 @@ impl Kind {
                 | Kind::Step { status: StepStatus::Completed, .. }
         )
     }
+}
+
+fn write_text(out: &mut String, name: &str, text: &str) -> fmt::Result {
+    write!(out, "\"{name}\":")?;
+    write_string(out, text);
+    out.write_char(',')
 }
 
 impl fmt::Display for Kind {

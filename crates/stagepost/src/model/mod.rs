@@ -20,7 +20,7 @@ mod seal;
 
 pub use artifact::{Artifact, BlobRef, Hash, InvalidHash, MediaType};
 pub use canonical::canonical;
-pub use checkpoint::{Checkpoint, Content, Draft, Parent, Stub};
+pub use checkpoint::{Checkpoint, Content, Draft, Parent, Stub, Unplaced};
 pub use event::{Event, Topic, WAITING_GATES};
 pub use id::{ArtifactName, CheckpointId, InvalidId, RunId};
 pub use kind::{Kind, Phase, Reason, RunKind, Stage, StepStatus, UnknownName};

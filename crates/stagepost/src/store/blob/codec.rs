@@ -49,15 +49,22 @@ fn is_worth_it(packed: usize, raw: usize) -> bool {
 fn repeats_itself(raw: &[u8]) -> bool {
     const BITS: usize = 8 * SMALL;
     let mut seen = [0u64; BITS / 64];
-    let mut repeated = 0;
-    for group in raw.windows(4) {
-        let group = u32::from_le_bytes(group.try_into().expect("windows of four"));
+    // Once so many of the groups are new, the rest cannot make up for them.
+    let (mut new, too_many) = (0, raw.len().div_ceil(2).saturating_sub(3));
+    let mut group = raw.iter().take(3).fold(0, |group, byte| group >> 8 | u32::from(*byte) << 24);
+    for byte in raw.iter().skip(3) {
+        group = group >> 8 | u32::from(*byte) << 24;
         let bit = group.wrapping_mul(0x9e37_79b1) as usize >> (32 - BITS.ilog2());
         let (word, mask) = (bit / 64, 1 << (bit % 64));
-        repeated += usize::from(seen[word] & mask != 0);
-        seen[word] |= mask;
+        if seen[word] & mask == 0 {
+            seen[word] |= mask;
+            new += 1;
+            if new >= too_many {
+                return false;
+            }
+        }
     }
-    repeated * 2 > raw.len()
+    true
 }
 
 /// Appends the `size` bytes of a stored piece to `out`.

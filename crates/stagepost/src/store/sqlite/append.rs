@@ -2,28 +2,103 @@
 
 use rusqlite::params;
 
+use super::super::blob::Prepared;
 use super::super::check::{check_prune, check_record};
-use super::super::{Batch, Error, Expect, NewEntry, Written};
+use super::super::{Error, Expect, NewEntry, Written};
 use super::known::Head;
 use super::query::newest_of_key;
 use super::row::{Before, Class, Entry, Journal, checkpoint_tags, event_tag, pack};
 use super::writer::Writing;
 use super::{column, db};
-use crate::model::{Checkpoint, CheckpointId, Draft, Event, Hash, Parent, Run, RunId, chain};
+use crate::model::{Checkpoint, CheckpointId, Draft, Event, Hash, Parent, Run, RunId, Unplaced, chain};
 
-/// Packs a record as its row in the journal will have it, or refuses it.
-pub(super) fn pack_record(entry: &NewEntry) -> Result<Vec<u8>, Error> {
-    check_record(entry)?;
-    match entry {
-        NewEntry::Run(run) => pack(run),
-        NewEntry::Checkpoint(draft) => pack(&draft.content),
-        NewEntry::Event(event) => pack(event),
+/// A record to append, as far as it can be written before it has its place.
+#[expect(clippy::large_enum_variant, reason = "nearly all are checkpoints")]
+pub(super) enum Packed {
+    Run(Run, Vec<u8>),
+    Checkpoint(Draft, Unplaced, Vec<u8>),
+    Event(Event, Vec<u8>),
+}
+
+impl Packed {
+    /// Packs a record as its row in the journal will have it, or refuses it.
+    pub(super) fn of(entry: NewEntry) -> Result<Self, Error> {
+        check_record(&entry)?;
+        Ok(match entry {
+            NewEntry::Run(run) => {
+                let body = pack(&run)?;
+                Self::Run(run, body)
+            }
+            NewEntry::Checkpoint(draft) => {
+                let (unplaced, body) = (Unplaced::of(&draft), pack(&draft.content)?);
+                Self::Checkpoint(draft, unplaced, body)
+            }
+            NewEntry::Event(event) => {
+                let body = pack(&event)?;
+                Self::Event(event, body)
+            }
+        })
     }
 }
 
+/// A batch whose records have been packed.
+pub(super) struct PackedBatch {
+    pub(super) expect: Vec<Expect>,
+    pub(super) payloads: Vec<Prepared>,
+    pub(super) records: Vec<Packed>,
+}
+
 impl Writing<'_> {
-    /// Appends a batch whose records have been packed.
-    pub(super) fn append(&mut self, batch: Batch, bodies: Vec<Vec<u8>>) -> Result<Written, Error> {
+    /// Looks for everything that could keep a batch from being appended, and writes nothing: only the database itself can fail
+    /// after that.
+    pub(super) fn look_at(&mut self, batch: &PackedBatch) -> Result<(), Error> {
+        for expectation in &batch.expect {
+            self.check(expectation)?;
+        }
+        for (at, record) in batch.records.iter().enumerate() {
+            match record {
+                Packed::Run(run, _) => self.look_at_run(run, &batch.records[..at])?,
+                Packed::Checkpoint(draft, ..) => {
+                    self.look_at_draft(draft, &batch.records[..at], &batch.payloads)?
+                }
+                Packed::Event(..) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_run(&self, run: &Run, before: &[Packed]) -> Result<(), Error> {
+        let same = |record: &&Packed| matches!(record, Packed::Run(other, _) if other.id == run.id);
+        match before.iter().find(same) {
+            Some(Packed::Run(there, _)) => must_be_the_same(run, there),
+            _ => self.run_there(run).map(drop),
+        }
+    }
+
+    fn look_at_draft(&self, draft: &Draft, before: &[Packed], payloads: &[Prepared]) -> Result<(), Error> {
+        let comes_with = |id: &CheckpointId| {
+            before.iter().any(|record| matches!(record, Packed::Checkpoint(other, ..) if other.id == *id))
+        };
+        if comes_with(&draft.id) || self.is_there(&draft.id)? {
+            return Err(there_already(&draft.id));
+        }
+        for artifact in &draft.content.artifacts {
+            if !payloads.iter().any(|payload| payload.blob() == artifact.blob) {
+                self.must_have(&artifact.blob)?;
+            }
+        }
+        let begins = |record: &Packed| matches!(record, Packed::Run(run, _) if run.id == draft.run);
+        if !before.iter().any(begins) {
+            self.head(&draft.run)?;
+        }
+        match draft.parent {
+            Parent::Checkpoint(id) if !comes_with(&id) => self.seal_of(&id).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// Appends a batch.
+    pub(super) fn append(&mut self, batch: PackedBatch) -> Result<Written, Error> {
         for expectation in &batch.expect {
             self.check(expectation)?;
         }
@@ -31,11 +106,13 @@ impl Writing<'_> {
             self.store_payload(payload)?;
         }
         let mut checkpoints = Vec::new();
-        for (entry, body) in batch.entries.into_iter().zip(bodies) {
-            match entry {
-                NewEntry::Run(run) => self.append_run(&run, body)?,
-                NewEntry::Checkpoint(draft) => checkpoints.push(self.append_checkpoint(draft, body)?),
-                NewEntry::Event(event) => self.append_event(&event, body)?,
+        for record in batch.records {
+            match record {
+                Packed::Run(run, body) => self.append_run(&run, body)?,
+                Packed::Checkpoint(draft, unplaced, body) => {
+                    checkpoints.push(self.append_checkpoint(draft, &unplaced, body)?);
+                }
+                Packed::Event(event, body) => self.append_event(&event, body)?,
             }
         }
         Ok(Written { checkpoints, position: u64::try_from(self.known.position).unwrap_or(0) })
@@ -63,13 +140,17 @@ impl Writing<'_> {
         Ok(journal.head_of(number)?.map_or(0, |(_, seq)| seq.unsigned_abs()))
     }
 
+    /// Says whether a run is there. One of another kind must not be.
+    fn run_there(&self, run: &Run) -> Result<bool, Error> {
+        let Some((_, position)) = Journal(self.connection).run_number(&run.id)? else { return Ok(false) };
+        let gone = || Error::Damaged { what: format!("the record of run `{}` is gone", run.id) };
+        let there = Journal(self.connection).entry(position)?.ok_or_else(gone)?.to_run()?;
+        must_be_the_same(run, &there).map(|()| true)
+    }
+
     fn append_run(&mut self, run: &Run, body: Vec<u8>) -> Result<(), Error> {
-        if let Some((_, position)) = Journal(self.connection).run_number(&run.id)? {
-            let gone = || Error::Damaged { what: format!("the record of run `{}` is gone", run.id) };
-            let there = Journal(self.connection).entry(position)?.ok_or_else(gone)?.to_run()?;
-            let what =
-                || format!("run `{}` is there, and its kind is {}, not {}", run.id, there.kind, run.kind);
-            return if there.kind == run.kind { Ok(()) } else { Err(Error::Conflict { what: what() }) };
+        if self.run_there(run)? {
+            return Ok(());
         }
         let numbers = column(self.connection, "SELECT coalesce(max(number), 0) + 1 FROM runs", [])?;
         let number = numbers.first().copied().unwrap_or(1);
@@ -90,9 +171,14 @@ impl Writing<'_> {
         })
     }
 
-    fn append_checkpoint(&mut self, draft: Draft, body: Vec<u8>) -> Result<Checkpoint, Error> {
+    fn append_checkpoint(
+        &mut self,
+        draft: Draft,
+        unplaced: &Unplaced,
+        body: Vec<u8>,
+    ) -> Result<Checkpoint, Error> {
         if self.is_there(&draft.id)? {
-            return Err(Error::Conflict { what: format!("checkpoint {} is there already", draft.id) });
+            return Err(there_already(&draft.id));
         }
         for artifact in &draft.content.artifacts {
             self.must_have(&artifact.blob)?;
@@ -104,7 +190,8 @@ impl Writing<'_> {
                 (self.seal_of(&id)?, Some(id).filter(|_| head.before.parent != Some(id)))
             }
         };
-        let sealed = Checkpoint::seal(draft, (head.seq + 1).unsigned_abs(), before.parent, &before.seal);
+        let seq = (head.seq + 1).unsigned_abs();
+        let sealed = Checkpoint::place(draft, unplaced, seq, before.parent, &before.seal);
         self.journal(Class::Checkpoint, sealed.created_at.as_micros(), sealed.seal, |entry| {
             entry.run = head.number;
             entry.seq = head.seq + 1;
@@ -126,7 +213,7 @@ impl Writing<'_> {
             || (known.highest_id >= Some(*id) && Journal(self.connection).indexed_position(id)?.is_some()))
     }
 
-    fn head(&mut self, run: &RunId) -> Result<Head, Error> {
+    fn head(&self, run: &RunId) -> Result<Head, Error> {
         if let Some(head) = self.known.heads.get(run) {
             return Ok(head.clone());
         }
@@ -187,8 +274,8 @@ impl Writing<'_> {
                 .map_err(db("prune"))?;
             statement.execute([position]).map_err(db("prune"))?;
         }
-        let body = pack_record(&NewEntry::Event(event.clone()))?;
-        self.append_event(&event, body)
+        check_record(&NewEntry::Event(event.clone()))?;
+        self.append_event(&event, pack(&event)?)
     }
 
     fn drop_tags(&self, position: i64) -> Result<(), Error> {
@@ -202,4 +289,13 @@ impl Writing<'_> {
         }
         Ok(())
     }
+}
+
+fn must_be_the_same(run: &Run, there: &Run) -> Result<(), Error> {
+    let what = || format!("run `{}` is there, and its kind is {}, not {}", run.id, there.kind, run.kind);
+    if there.kind == run.kind { Ok(()) } else { Err(Error::Conflict { what: what() }) }
+}
+
+fn there_already(id: &CheckpointId) -> Error {
+    Error::Conflict { what: format!("checkpoint {id} is there already") }
 }

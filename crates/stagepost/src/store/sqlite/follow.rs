@@ -18,6 +18,9 @@ const FOLLOW_IDS: &str =
     "INSERT INTO by_id SELECT id, position FROM entries WHERE position > ?1 AND id IS NOT NULL";
 const FOLLOW_RUNS: &str =
     "INSERT INTO by_run SELECT run, seq, position FROM entries WHERE position > ?1 AND seq > 0";
+/// Entries with one tag, which are most of those that have any.
+const FOLLOW_TAG: &str = "INSERT INTO by_tag SELECT tags, position FROM entries WHERE position > ?1 \
+                          AND tags IS NOT NULL AND instr(tags, char(10)) = 0";
 
 impl Writing<'_> {
     /// Brings those tables up to date that are far enough behind to be worth it: by themselves, because hashes come in
@@ -73,7 +76,9 @@ impl Writing<'_> {
     }
 
     fn index_tags(&self, after: i64) -> Result<(), Error> {
-        const SQL: &str = "SELECT position, tags FROM entries WHERE position > ?1 AND tags IS NOT NULL";
+        const SQL: &str =
+            "SELECT position, tags FROM entries WHERE position > ?1 AND instr(tags, char(10)) > 0";
+        self.note(FOLLOW_TAG, [after])?;
         let mut statement = self.connection.prepare_cached(SQL).map_err(db("index"))?;
         let mut insert =
             self.connection.prepare_cached("INSERT INTO by_tag VALUES (?1, ?2)").map_err(db("index"))?;

@@ -40,6 +40,7 @@ use super::{
     Written,
 };
 use crate::model::{BlobRef, CheckpointId, Event, Run, RunId};
+use append::{Packed, PackedBatch};
 use copies::Copies;
 use group::Group;
 use log::Mark;
@@ -167,9 +168,10 @@ impl Drop for SqliteStore {
 impl Store for SqliteStore {
     fn write(&self, mut batch: Batch) -> Result<Written, Error> {
         batch.entries.iter_mut().for_each(redact_record);
-        let bodies = batch.entries.iter().map(append::pack_record).collect::<Result<_, _>>()?;
         self.pack_ahead(&mut batch)?;
-        match self.submit(Job::new(move |writing| writing.append(batch, bodies).map(Outcome::Written)))? {
+        let Batch { payloads, entries, expect } = batch;
+        let records = entries.into_iter().map(Packed::of).collect::<Result<_, _>>()?;
+        match self.submit(Job::Append(PackedBatch { expect, payloads, records }))? {
             Outcome::Written(written) => Ok(written),
             _ => Err(Error::WriterLost),
         }

@@ -192,6 +192,9 @@ fn unpack(body: &[u8]) -> std::io::Result<Vec<u8>> {
 
 /// The tags by which a checkpoint is found: its labels with and without value, and whether it is good.
 pub(super) fn checkpoint_tags(checkpoint: &Checkpoint) -> Option<String> {
+    if checkpoint.content.labels.is_empty() {
+        return checkpoint.is_good().then(|| GOOD_TAG.to_owned());
+    }
     let mut tags = BTreeSet::new();
     for label in &checkpoint.content.labels {
         tags.insert(format!("={}", label.name()));

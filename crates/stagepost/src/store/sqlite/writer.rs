@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 
 use super::super::{Error, Written};
+use super::append::PackedBatch;
 use super::copies::Copies;
 use super::known::Known;
 use super::log::{Log, Mark};
@@ -15,10 +16,13 @@ use super::recent::{Recent, RecentBlob};
 use super::{db, open};
 
 /// Something to do in a transaction.
-pub(super) struct Job {
-    work: Box<Work>,
-    /// It mends what `Known::load` would refuse to work with.
-    mends: bool,
+pub(super) enum Job {
+    /// Appends to the journal. What could keep it from that is looked for first, so that nothing has to be taken back.
+    Append(PackedBatch),
+    /// Whatever else; if it fails, what it wrote is taken back.
+    Other(Box<Work>),
+    /// As another, and it mends what `Known::load` would refuse to work with.
+    Mending(Box<Work>),
 }
 
 type Work = dyn FnOnce(&mut Writing<'_>) -> Result<Outcome, Error> + Send;
@@ -27,13 +31,13 @@ impl Job {
     pub(super) fn new(
         work: impl FnOnce(&mut Writing<'_>) -> Result<Outcome, Error> + Send + 'static,
     ) -> Self {
-        Self { work: Box::new(work), mends: false }
+        Self::Other(Box::new(work))
     }
 
     pub(super) fn mending(
         work: impl FnOnce(&mut Writing<'_>) -> Result<Outcome, Error> + Send + 'static,
     ) -> Self {
-        Self { work: Box::new(work), mends: true }
+        Self::Mending(Box::new(work))
     }
 }
 
@@ -97,15 +101,31 @@ impl Writer {
     /// has been synced up to the mark; a writer that is `alone` has nobody to go on meanwhile, so the commit does that,
     /// and takes everything back if it fails.
     pub(super) fn run(&mut self, jobs: Vec<Job>, alone: bool) -> (Results, Option<Mark>) {
-        let (count, mends) = (jobs.len(), jobs.iter().any(|job| job.mends));
+        let (count, mends) = (jobs.len(), jobs.iter().any(|job| matches!(job, Job::Mending(_))));
         if let Err(error) = self.begin(alone).and_then(|()| self.refresh(mends)) {
             self.abandon();
             return (all_failed(error, count), None);
         }
-        let results: Results = jobs.into_iter().map(|job| self.run_one(job, count > 1)).collect();
+        let (mut results, mut broken) = (Results::with_capacity(count), None);
+        for job in jobs {
+            if let Some(why) = &broken {
+                results.push(Err(again(why)));
+                continue;
+            }
+            let result = self.run_one(job, count > 1);
+            if self.connection.is_autocommit() {
+                broken = result.as_ref().err().map(again);
+            }
+            results.push(result);
+        }
         if results.iter().all(Result::is_err) {
             self.abandon();
             return (results, None);
+        }
+        if let Some(why) = broken {
+            // The database failed one of them in the middle; what was written for the others is gone with it.
+            self.abandon();
+            return (fail_all(results, why), None);
         }
         if results.iter().any(|result| matches!(result, Ok(Outcome::Rebuilt))) {
             self.log.head.thaw();
@@ -177,31 +197,63 @@ impl Writer {
 
     fn run_one(&mut self, job: Job, shared: bool) -> Result<Outcome, Error> {
         // A failed write may have ended the transaction; nothing more may be written as if it were open.
-        let Some(mut known) = self.known.take().filter(|_| !self.connection.is_autocommit()) else {
+        let Some(known) = self.known.take().filter(|_| !self.connection.is_autocommit()) else {
             return Err(Error::WriterLost);
         };
-        let connection = &self.connection;
-        let savepoint = |sql| if shared { execute(connection, sql).map_err(db("write")) } else { Ok(()) };
-        savepoint("SAVEPOINT job")?;
-        let pending = self.pending.len();
-        let mut writing = Writing {
-            connection: &self.connection,
-            known: &mut known,
-            recent: &self.recent,
-            pending: &mut self.pending,
-        };
-        let result = (job.work)(&mut writing);
-        if result.is_ok() {
-            savepoint("RELEASE job")?;
+        match job {
+            Job::Append(batch) => self.append(batch, known, shared),
+            Job::Other(work) | Job::Mending(work) if shared => self.guarded(work, known),
+            Job::Other(work) | Job::Mending(work) => self.carry_out(known, work),
+        }
+    }
+
+    /// Does some work that nothing else is lost with if it fails.
+    fn carry_out(
+        &mut self,
+        mut known: Known,
+        work: impl FnOnce(&mut Writing<'_>) -> Result<Outcome, Error>,
+    ) -> Result<Outcome, Error> {
+        let outcome = work(&mut self.writing(&mut known))?;
+        self.known = Some(known);
+        Ok(outcome)
+    }
+
+    /// Appends a batch. If others share the transaction, it is looked at before anything is written; what fails then has
+    /// changed nothing. If the database fails after that, the transaction is over for all.
+    fn append(&mut self, batch: PackedBatch, mut known: Known, shared: bool) -> Result<Outcome, Error> {
+        if shared && let Err(error) = self.writing(&mut known).look_at(&batch) {
             self.known = Some(known);
-        } else if shared {
+            return Err(error);
+        }
+        let result = self.carry_out(known, |writing| writing.append(batch).map(Outcome::Written));
+        if result.is_err() {
+            self.roll_back();
+        }
+        result
+    }
+
+    /// Does some work in a savepoint.
+    fn guarded(&mut self, work: Box<Work>, mut known: Known) -> Result<Outcome, Error> {
+        let savepoint = |connection: &Connection, sql| execute(connection, sql).map_err(db("write"));
+        savepoint(&self.connection, "SAVEPOINT job")?;
+        let (version, pending) = (known.version, self.pending.len());
+        let result = work(&mut self.writing(&mut known));
+        if result.is_ok() {
+            savepoint(&self.connection, "RELEASE job")?;
+            self.known = Some(known);
+        } else {
             self.pending.truncate(pending);
             // What is known may include what is taken back here. If that fails, nothing is known any more, and
             // the whole transaction fails.
-            let undone = savepoint("ROLLBACK TO job").and_then(|()| savepoint("RELEASE job"));
-            self.known = undone.and_then(|()| Known::load(&self.connection, known.version)).ok();
+            let undone = savepoint(&self.connection, "ROLLBACK TO job")
+                .and_then(|()| savepoint(&self.connection, "RELEASE job"));
+            self.known = undone.and_then(|()| Known::load(&self.connection, version)).ok();
         }
         result
+    }
+
+    fn writing<'a>(&'a mut self, known: &'a mut Known) -> Writing<'a> {
+        Writing { connection: &self.connection, known, recent: &self.recent, pending: &mut self.pending }
     }
 
     fn finish(&mut self) -> Result<Mark, Error> {
@@ -318,9 +370,120 @@ fn again(error: &Error) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::append::Packed;
     use super::super::{OpenOptions, SqliteStore, lock};
     use super::*;
-    use crate::store::Store;
+    use crate::model::{
+        Artifact, ArtifactName, BlobRef, CheckpointId, Content, Draft, Hash, Kind, MediaType, Parent, Run,
+        RunId, RunKind, Timestamp,
+    };
+    use crate::store::{Batch, Expect, NewEntry, Store};
+
+    fn id(number: u128) -> CheckpointId {
+        CheckpointId::from_uuid(uuid::Uuid::from_u128(number))
+    }
+
+    fn run(name: &str, kind: RunKind) -> NewEntry {
+        NewEntry::Run(Run::new(RunId::new(name).unwrap(), kind, Timestamp::from_micros(0).unwrap()))
+    }
+
+    fn draft(name: &str, number: u128) -> Draft {
+        Draft {
+            id: id(number),
+            run: RunId::new(name).unwrap(),
+            parent: Parent::Head,
+            created_at: Timestamp::from_micros(0).unwrap(),
+            content: Content::new(Kind::Manual),
+        }
+    }
+
+    fn append(entries: Vec<NewEntry>, expect: Vec<Expect>) -> Job {
+        let records = entries.into_iter().map(|entry| Packed::of(entry).unwrap()).collect();
+        Job::Append(PackedBatch { expect, payloads: Vec::new(), records })
+    }
+
+    /// Has jobs carried out as if as many threads had come with them.
+    fn together(store: &SqliteStore, jobs: Vec<Job>) -> Results {
+        let (results, mark) = lock(&store.writer).as_mut().unwrap().run(jobs, false);
+        if let Some(mark) = mark {
+            mark.sync().unwrap();
+        }
+        results
+    }
+
+    fn store_with_a_run(folder: &Path) -> SqliteStore {
+        let options = OpenOptions { create: true, ..OpenOptions::default() };
+        let store = SqliteStore::open(folder, &options).unwrap();
+        let entries = vec![run("r", RunKind::Flow), NewEntry::Checkpoint(draft("r", 1))];
+        store.write(Batch { entries, ..Batch::default() }).unwrap();
+        store
+    }
+
+    #[test]
+    fn one_that_cannot_be_appended_does_not_take_the_others_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store_with_a_run(folder.path());
+        let checkpoint = |draft: Draft| vec![NewEntry::Checkpoint(draft)];
+        let artifact = Artifact {
+            name: ArtifactName::new("a").unwrap(),
+            media: MediaType::bytes(),
+            blob: BlobRef { size: 1, hash: Hash::of(b"x") },
+        };
+        let mut with_artifact = draft("r", 10);
+        with_artifact.content.artifacts.push(artifact);
+        let after = |number| Draft { parent: Parent::Checkpoint(id(number)), ..draft("r", 11) };
+        let twice = vec![NewEntry::Checkpoint(draft("r", 12)), NewEntry::Checkpoint(draft("r", 12))];
+        let two_kinds = vec![run("new", RunKind::Flow), run("new", RunKind::Task)];
+        let refused = [
+            checkpoint(draft("r", 1)),
+            checkpoint(draft("nobody", 13)),
+            checkpoint(with_artifact),
+            checkpoint(after(99)),
+            twice,
+            vec![run("r", RunKind::Task)],
+            two_kinds,
+        ];
+        let count = refused.len();
+        let mut jobs = vec![append(checkpoint(draft("r", 2)), vec![])];
+        jobs.extend(refused.into_iter().map(|entries| append(entries, vec![])));
+        jobs.push(append(checkpoint(draft("r", 14)), vec![Expect::Head(RunId::new("r").unwrap(), 1)]));
+        jobs.push(append(checkpoint(draft("r", 3)), vec![]));
+        let all_new = vec![
+            run("new", RunKind::Flow),
+            NewEntry::Checkpoint(draft("new", 20)),
+            NewEntry::Checkpoint(Draft { parent: Parent::Checkpoint(id(20)), ..draft("new", 21) }),
+        ];
+        jobs.push(append(all_new, vec![]));
+        let sound: Vec<bool> = together(&store, jobs).iter().map(Result::is_ok).collect();
+        let expected = [vec![true], vec![false; count + 1], vec![true, true]].concat();
+        assert_eq!(sound, expected);
+        for (name, length) in [("r", 3), ("new", 2)] {
+            let head = store.head(&RunId::new(name).unwrap()).unwrap().unwrap().live().unwrap();
+            assert_eq!(head.seq, length);
+        }
+        let mut damage = Vec::new();
+        store.audit(&mut |one| damage.push(one)).unwrap();
+        assert!(damage.is_empty(), "{damage:?}");
+    }
+
+    #[test]
+    fn if_the_database_fails_one_in_the_middle_nothing_of_any_is_written_and_all_are_told_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store_with_a_run(folder.path());
+        let other = Connection::open(folder.path().join(open::DATABASE)).unwrap();
+        let fails = "CREATE TRIGGER fails BEFORE INSERT ON entries WHEN NEW.seq = 3
+                     BEGIN SELECT RAISE(ABORT, 'no room'); END";
+        other.execute_batch(fails).unwrap();
+        let job = |number| append(vec![NewEntry::Checkpoint(draft("r", number))], vec![]);
+        for result in together(&store, vec![job(2), job(3), job(4)]) {
+            let error = result.unwrap_err();
+            assert!(format!("{error:?}").contains("no room"), "{error:?}");
+        }
+        assert_eq!(store.usage().unwrap().entries, 2);
+        other.execute_batch("DROP TRIGGER fails").unwrap();
+        assert!(together(&store, vec![job(2), job(3)]).iter().all(Result::is_ok));
+        assert_eq!(store.usage().unwrap().entries, 4);
+    }
 
     #[test]
     fn a_log_that_may_hold_what_failed_does_not_stay() {
