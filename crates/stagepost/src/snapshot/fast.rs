@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 
+use super::blocks::Blocks;
 use super::capture::{Capture, CaptureError, Deadline, Found, Secrets};
 use super::git::Git;
 use super::growth::{Grown, grow};
@@ -12,7 +13,7 @@ use super::refs::Refs;
 use super::repository::{self, Repository, RepositoryState};
 use super::rules::Rules;
 use super::sink::Sink;
-use super::state::{Basis, Bytes, Extent, Id, Journal, NO_ID, State};
+use super::state::{Basis, Extent, Id, Journal, NO_ID, State};
 use super::walk::{Belief, LazyIndex, Stopped, Walk};
 use super::{Snapshots, guard};
 use crate::model::{FileCounts, ObjectId};
@@ -28,7 +29,7 @@ pub(super) struct Quick {
     before: Option<(ObjectId, FileCounts)>,
     journal: Journal,
     /// The state file as it was; empty if it was not believed.
-    bytes: Bytes,
+    file: Blocks,
     extent: Extent,
 }
 
@@ -44,8 +45,7 @@ impl Snapshots {
 
     /// Says for certain that git looks at every file that the index has: the fast way went by this very index.
     pub(super) fn is_all_watched(&self) -> bool {
-        let bytes = Bytes::read(&self.state_file());
-        let basis = State::parse(&bytes).basis;
+        let basis = State::parse(&Blocks::open(&self.state_file())).basis;
         let key = self.user.as_ref().and_then(|user| index::key_of(&user.git_dir.join("index")).ok());
         basis.is_some_and(|basis| Some(basis.index) == key)
     }
@@ -71,8 +71,8 @@ impl Snapshots {
         }
         // What is left out is a rule too: a state made by another one is of no use.
         rules.key[0] ^= u8::from(options.secrets == Secrets::Include);
-        let bytes = Bytes::read(&self.state_file());
-        let state = State::parse(&bytes);
+        let file = Blocks::open(&self.state_file());
+        let state = State::parse(&file);
         let index_path = self.user.as_ref().map(|user| user.git_dir.join("index"));
         let index = LazyIndex::new(index_path.as_deref());
         let Some((basis, belief)) =
@@ -127,8 +127,8 @@ impl Snapshots {
         let before = before(&state, belief, repository);
         let same = same_as(&state, &basis, &grown, before.as_ref());
         let extent = if belief == Belief::Nothing { Extent::default() } else { state.extent() };
-        let bytes = if belief == Belief::Nothing { Bytes::default() } else { bytes };
-        Ok(Some(Quick { found, basis, same, before, journal: grown.journal, bytes, extent }))
+        let file = if belief == Belief::Nothing { Blocks::default() } else { file };
+        Ok(Some(Quick { found, basis, same, before, journal: grown.journal, file, extent }))
     }
 
     /// Counts how what was found differs from HEAD: where the latest snapshot was counted already, from there.
@@ -232,7 +232,7 @@ impl Snapshots {
             counts: [counts.added, counts.modified, counts.deleted],
             ..quick.basis.clone()
         };
-        if quick.extent.store(&quick.bytes, &self.state_file(), &basis, &quick.journal).is_err() {
+        if quick.extent.store(&quick.file, &self.state_file(), &basis, &quick.journal).is_err() {
             let _ = std::fs::remove_file(self.state_file());
         }
     }

@@ -10,6 +10,7 @@
 
 mod adopt;
 mod beneath;
+mod blocks;
 mod capture;
 mod check;
 mod commit;

@@ -13,9 +13,9 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use super::blocks::Blocks;
 use super::stamp::Fingerprint;
 use crate::private;
 
@@ -24,9 +24,6 @@ const MAGIC: &[u8; 8] = b"stgstat\x03";
 const BASIS: usize = 8 + 206;
 /// Added bytes below this are not worth writing everything anew.
 const SLACK: usize = 1 << 18;
-
-/// A file longer than this is worth a second thread.
-const LONG: usize = 1 << 19;
 
 pub(super) type Id = [u8; 20];
 /// Stands for "no object", as an empty folder has none.
@@ -213,51 +210,20 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes of a state file, to be looked into by a [`State`].
-#[derive(Debug, Default)]
-pub(super) struct Bytes(Vec<u8>);
-
-impl Bytes {
-    /// Reads the state file; one that is not there or cannot be read is empty.
-    pub(super) fn read(path: &Path) -> Self {
-        let read = || {
-            let file = fs::File::open(path)?;
-            read_in_halves(&file, file.metadata()?.len() as usize)
-        };
-        Self(read().unwrap_or_default())
-    }
-}
-
-/// Reads a file, the halves of a long one at the same time: most of what it costs is the memory, page by page.
-fn read_in_halves(file: &fs::File, length: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; length];
-    let middle = if length > LONG { length / 2 } else { length };
-    let (first, second) = bytes.split_at_mut(middle);
-    std::thread::scope(|scope| {
-        let read = || file.read_exact_at(second, middle as u64);
-        let beside = (middle < length).then(|| scope.spawn(read));
-        file.read_exact_at(first, 0)?;
-        let failed = |_| io::Error::other("a thread died");
-        beside.map_or(Ok(()), |thread| thread.join().map_err(failed)?)
-    })?;
-    Ok(bytes)
-}
-
 /// The state of a work tree, looked into without copying.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State<'a> {
     pub(super) basis: Option<Basis>,
-    bytes: &'a [u8],
+    file: Option<&'a Blocks>,
     /// What comes after them in the file, but is not written yet.
     more: &'a [u8],
 }
 
 impl<'a> State<'a> {
     /// Looks for the last record and the root's, and at no other one yet: each is checked when a walk comes to it.
-    pub(super) fn parse(bytes: &'a Bytes) -> Self {
-        let bytes = bytes.0.as_slice();
-        let basis = if bytes.starts_with(MAGIC) { read_last(bytes) } else { None };
-        let state = Self { basis, bytes, more: &[] };
+    pub(super) fn parse(file: &'a Blocks) -> Self {
+        let basis = if file.starts_with(MAGIC) { read_last(file) } else { None };
+        let state = Self { basis, file: Some(file), more: &[] };
         if state.root().is_some() { state } else { Self { basis: None, ..state } }
     }
 
@@ -281,9 +247,9 @@ impl<'a> State<'a> {
 
     fn at(&self, place: Place) -> Option<Record<'a>> {
         let place = usize::try_from(place).ok().filter(|place| *place != 0)?;
-        let bytes = match place.checked_sub(self.bytes.len()) {
+        let bytes = match place.checked_sub(self.end()) {
             Some(beyond) => self.more.get(beyond..)?,
-            None => &self.bytes[place..],
+            None => self.file?.record(place)?,
         };
         let mut reader = Reader(split_record(bytes)?.0);
         if reader.byte()? != 1 {
@@ -295,7 +261,11 @@ impl<'a> State<'a> {
 
     /// Returns what must be known to write the next records.
     pub(super) fn extent(&self) -> Extent {
-        Extent { basis: self.basis.clone(), end: self.bytes.len() }
+        Extent { basis: self.basis.clone(), end: self.end() }
+    }
+
+    fn end(&self) -> usize {
+        self.file.map_or(0, Blocks::len)
     }
 
     /// Copies the record at a place and what it leads to, each folder after those in it, and returns where the copy is.
@@ -311,9 +281,9 @@ impl<'a> State<'a> {
 }
 
 /// Reads the last record of a file.
-fn read_last(bytes: &[u8]) -> Option<Basis> {
-    let (payload, []) = split_record(bytes.get(bytes.len().checked_sub(BASIS)?..)?)? else { return None };
-    let mut reader = Reader(payload);
+fn read_last(file: &Blocks) -> Option<Basis> {
+    let last = file.record(file.len().checked_sub(BASIS)?).filter(|record| record.len() == BASIS)?;
+    let mut reader = Reader(split_record(last)?.0);
     if reader.byte()? != 0 {
         return None;
     }
@@ -335,10 +305,10 @@ impl Extent {
     }
 
     /// Writes the changed folders and the new basis: appended where that is enough, else everything anew, with what
-    /// still counts of `bytes`. Nothing is synced, for what is lost is only looked at again.
+    /// still counts of `file`. Nothing is synced, for what is lost is only looked at again.
     pub(super) fn store(
         &self,
-        bytes: &Bytes,
+        file: &Blocks,
         path: &Path,
         basis: &Basis,
         changed: &Journal,
@@ -349,7 +319,7 @@ impl Extent {
         if self.end + changed.bytes.len() <= (old.anew + old.anew / 4) as usize + SLACK {
             return self.append(path, &basis, changed);
         }
-        let state = State { basis: Some(basis.clone()), bytes: &bytes.0, more: &changed.bytes };
+        let state = State { basis: Some(basis.clone()), file: Some(file), more: &changed.bytes };
         let record = state.root().ok_or(io::ErrorKind::InvalidData)?;
         let mut copy = Self::default().journal();
         let root = state.copy(root, &record, &mut copy);
@@ -491,13 +461,20 @@ mod tests {
         let below = journal.add(Fingerprint(5), [2; 20], 1, &[entry(Kind::Link, "l", 4)]);
         let entries = [entry(Kind::File, "a", 3), self::folder("d", 2, below)];
         journal.add(Fingerprint(6), [1; 20], 2, &entries);
-        Extent::default().store(&Bytes::default(), &path, &Basis::default(), &journal).unwrap();
+        Extent::default().store(&Blocks::default(), &path, &Basis::default(), &journal).unwrap();
         (folder, path)
+    }
+
+    /// A state file with these bytes.
+    fn opened(bytes: &[u8]) -> Blocks {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), bytes).unwrap();
+        Blocks::open(file.path())
     }
 
     /// Gives the folder `d` one other file.
     fn change(path: &Path, name: &str) {
-        let before = Bytes::read(path);
+        let before = Blocks::open(path);
         let state = State::parse(&before);
         let mut journal = state.extent().journal();
         let below = journal.add(Fingerprint(5), [9; 20], 1, &[entry(Kind::File, name, 5)]);
@@ -527,11 +504,11 @@ mod tests {
         let below = journal.add(Fingerprint(5), [2; 20], 1, &[entry(Kind::Link, "l", 4)]);
         let entries = [entry(Kind::File, "a", 3), self::folder("d", 2, below), entry(Kind::Secret, "k", 0)];
         let root = journal.add(Fingerprint(0x0102_0304_0506_0708), [1; 20], 2, &entries);
-        Extent::default().store(&Bytes::default(), &path, &basis, &journal).unwrap();
+        Extent::default().store(&Blocks::default(), &path, &basis, &journal).unwrap();
         assert!(fs::read(&path).unwrap() == GOLDEN, "what is written has changed: it needs a new version");
 
-        let bytes = Bytes(GOLDEN.to_vec());
-        let state = State::parse(&bytes);
+        let file = opened(GOLDEN);
+        let state = State::parse(&file);
         assert_eq!(state.basis, Some(Basis { root, anew: GOLDEN.len() as u64, ..basis }));
         let read = state.root().unwrap();
         assert_eq!((read.stamp, read.tree, read.below), (Fingerprint(0x0102_0304_0506_0708), [1; 20], 2));
@@ -539,15 +516,15 @@ mod tests {
         assert_eq!(names(&state.find(b"d").unwrap()), ["l"]);
         let other: Vec<u8> =
             GOLDEN.iter().enumerate().map(|(at, byte)| if at == 7 { 4 } else { *byte }).collect();
-        assert!(State::parse(&Bytes(other)).basis.is_none(), "a version that is not known says nothing");
+        assert!(State::parse(&opened(&other)).basis.is_none(), "a version that is not known says nothing");
     }
 
     #[test]
     fn the_last_root_leads_to_what_counts() {
         let (_folder, path) = stored();
         change(&path, "new");
-        let bytes = Bytes::read(&path);
-        let state = State::parse(&bytes);
+        let file = Blocks::open(&path);
+        let state = State::parse(&file);
         assert_eq!(names(&state.root().unwrap()), ["a", "d"]);
         assert_eq!(names(&state.find(b"d").unwrap()), ["new"]);
         assert!(state.find(b"a").is_none() && state.find(b"d/new").is_none());
@@ -566,8 +543,8 @@ mod tests {
             })
             .collect();
         assert!(!lengths.is_sorted(), "it only grew: {lengths:?}");
-        let bytes = Bytes::read(&path);
-        let state = State::parse(&bytes);
+        let file = Blocks::open(&path);
+        let state = State::parse(&file);
         assert_eq!(names(&state.find(b"d").unwrap()), [long]);
         assert_eq!(names(&state.root().unwrap()), ["a", "d"]);
     }
@@ -577,32 +554,20 @@ mod tests {
         let mut journal = Extent::default().journal();
         let own = journal.start as Place;
         journal.add(Fingerprint(6), [1; 20], 1, &[entry(Kind::File, "a", 3), folder("d", 1, own)]);
-        let bytes = [MAGIC, journal.bytes.as_slice()].concat();
-        let state = State { basis: None, bytes: &bytes, more: &[] };
+        let file = opened(&[MAGIC, journal.bytes.as_slice()].concat());
+        let state = State { basis: None, file: Some(&file), more: &[] };
         let record = state.below(&folder("d", 1, own).borrow()).unwrap();
         let mut copy = Extent::default().journal();
         let copied = state.copy(own, &record, &mut copy);
-        let bytes = [MAGIC, copy.bytes.as_slice()].concat();
-        let copied = State { bytes: &bytes, ..State::default() }.at(copied).unwrap();
+        let file = opened(&[MAGIC, copy.bytes.as_slice()].concat());
+        let copied = State { file: Some(&file), ..State::default() }.at(copied).unwrap();
         assert!(copied.entries().all(|one| one.place() == 0), "the circle is cut");
-    }
-
-    #[test]
-    fn a_long_file_is_read_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("state");
-        for length in [0, 1, LONG, LONG + 1, 3 * LONG + 1] {
-            let bytes: Vec<u8> = (0..length).map(|number| (number % 251) as u8).collect();
-            fs::write(&path, &bytes).unwrap();
-            assert!(Bytes::read(&path).0 == bytes, "{length} bytes");
-        }
-        assert!(Bytes::read(&folder.path().join("none")).0.is_empty());
     }
 
     #[test]
     fn a_file_that_is_not_as_long_as_it_was_is_not_appended_to() {
         let (_folder, path) = stored();
-        let before = Bytes::read(&path);
+        let before = Blocks::open(&path);
         let extent = State::parse(&before).extent();
         private::append(&path, "x").unwrap();
         let mut journal = extent.journal();
@@ -615,8 +580,8 @@ mod tests {
         let (_folder, path) = stored();
         let sound = fs::read(&path).unwrap();
         let is_whole = |bytes: Vec<u8>| {
-            let bytes = Bytes(bytes);
-            let state = State::parse(&bytes);
+            let file = opened(&bytes);
+            let state = State::parse(&file);
             state.root().is_some() && state.find(b"d").is_some()
         };
         assert!(is_whole(sound.clone()));
