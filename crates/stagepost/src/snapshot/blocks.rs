@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(blocks.len(), bytes.len());
         assert!(blocks.starts_with(&bytes[..8]) && !blocks.starts_with(b"other"));
         let mut place = bytes.len();
-        for record in records.iter().rev().chain(&records[records.len()..]) {
+        for record in records.iter().rev() {
             place -= record.len();
             assert_eq!(blocks.record(place), Some(record.as_slice()));
             assert_eq!(blocks.record(place), Some(record.as_slice()));
