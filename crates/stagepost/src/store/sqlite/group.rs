@@ -18,8 +18,11 @@ use super::lock;
 const MOST: usize = 256;
 
 /// So many of those who wait stay awake, and for so long: a few rounds on a quick disk, a fraction of one on a slow one.
-const AWAKE: usize = 8;
+const AWAKE: usize = 4;
 const PATIENCE: Duration = Duration::from_millis(1);
+
+/// So long a leader waits, at most, for those who were told a moment ago: that is how long a few of them take to come again.
+const RETURN: Duration = Duration::from_micros(200);
 
 pub(super) struct Group<J, R> {
     queue: Mutex<Queue<J, R>>,
@@ -31,10 +34,12 @@ pub(super) struct Group<J, R> {
 struct Queue<J, R> {
     led: bool,
     waiting: VecDeque<(J, Arc<Slot<R>>)>,
-    /// A round is being settled.
-    settling: bool,
-    /// How many jobs the last two rounds had.
-    rounds: [usize; 2],
+    /// How many jobs are being settled.
+    settling: usize,
+    /// When a round was settled last.
+    settled: Option<Instant>,
+    /// How many write, by what was seen lately.
+    crowd: usize,
     /// A leader that waits for company, and for how much.
     gathering: Option<(usize, Arc<Slot<R>>)>,
 }
@@ -42,7 +47,7 @@ struct Queue<J, R> {
 struct Round<J, R> {
     jobs: Vec<J>,
     slots: Vec<Arc<Slot<R>>>,
-    /// It is one job, and nothing else goes on.
+    /// It is one job, nothing else goes on, and nobody else was there lately.
     alone: bool,
 }
 
@@ -62,8 +67,14 @@ enum Word<R> {
 
 impl<J, R> Group<J, R> {
     pub(super) fn new() -> Self {
-        let queue =
-            Queue { led: false, waiting: VecDeque::new(), settling: false, rounds: [0; 2], gathering: None };
+        let queue = Queue {
+            led: false,
+            waiting: VecDeque::new(),
+            settling: 0,
+            settled: None,
+            crowd: 0,
+            gathering: None,
+        };
         Self { queue: Mutex::new(queue), turn: Mutex::new(()), awake: AtomicUsize::new(0) }
     }
 
@@ -91,7 +102,7 @@ impl<J, R> Group<J, R> {
         let Round { jobs, slots, alone } = self.take_round();
         let mut answers = Answers { slots };
         let done = work(jobs, alone);
-        let turn = self.take_turn();
+        let turn = self.take_turn(answers.slots.len());
         drop(lead);
         let results = settle(done);
         drop(turn);
@@ -110,39 +121,67 @@ impl<J, R> Group<J, R> {
         !std::mem::replace(&mut queue.led, true)
     }
 
-    /// Waits for company while the round before is settled, which takes its time anyway. Half of all who were there
-    /// lately is enough: the other half is what is settled. To wait for more would leave the disk idle, and to go on
-    /// with less would make it sync for few.
+    /// Waits for company: half of those who write is enough, and the other half is what is settled meanwhile. To wait for
+    /// more would leave the disk idle, and to go on with less would make it sync for few. While a round is settled that
+    /// costs nothing. After it, those who were told are about to come again, one after the other: whoever does not wait for
+    /// a few of them has all of them wait for itself.
     fn gather(&self, slot: &Arc<Slot<R>>) {
-        let mut queue = lock(&self.queue);
-        let enough = queue.rounds.iter().sum::<usize>().div_ceil(2).min(MOST);
-        if queue.settling && queue.waiting.len() < enough {
-            queue.gathering = Some((enough, slot.clone()));
-            drop(queue);
-            self.wait(slot);
+        while let Some(until) = self.should_wait(slot) {
+            let is_over = || until.is_some_and(|until| until <= Instant::now());
+            self.stay_awake(|| slot.is_told() || is_over());
+            while !slot.is_told() && !is_over() {
+                match until {
+                    None => thread::park(),
+                    Some(until) => thread::park_timeout(until.saturating_duration_since(Instant::now())),
+                }
+            }
+            // Under the lock, so that nobody says anything to whoever does not wait any more.
+            lock(&self.queue).gathering = None;
+            slot.told.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Says whether a leader is to wait for company, and until when if not for a word.
+    fn should_wait(&self, slot: &Arc<Slot<R>>) -> Option<Option<Instant>> {
+        let mut queue = lock(&self.queue);
+        let enough = queue.crowd.div_ceil(2).min(MOST);
+        if queue.waiting.len() >= enough {
+            return None;
+        }
+        let until = match queue.settling {
+            0 => Some(queue.settled? + RETURN),
+            _ => None,
+        };
+        if until.is_some_and(|until| until <= Instant::now()) {
+            // They have gone.
+            queue.crowd = queue.waiting.len();
+            return None;
+        }
+        queue.gathering = Some((enough, slot.clone()));
+        Some(until)
     }
 
     /// Takes what has gathered.
     fn take_round(&self) -> Round<J, R> {
         let mut queue = lock(&self.queue);
         let count = queue.waiting.len().min(MOST);
-        queue.rounds = [count, queue.rounds[0]];
-        let alone = count == 1 && !queue.settling;
+        let alone = count == 1 && queue.settling == 0 && queue.crowd <= 1;
+        // Some may be between two jobs, so that one round with fewer does not mean that there are fewer.
+        queue.crowd = (queue.waiting.len() + queue.settling).max(queue.crowd - queue.crowd.div_ceil(8));
         let (jobs, slots) = queue.waiting.drain(..count).unzip();
         Round { jobs, slots, alone }
     }
 
-    fn take_turn(&self) -> Turn<'_, J, R> {
+    fn take_turn(&self, count: usize) -> Turn<'_, J, R> {
         self.stay_awake(|| !matches!(self.turn.try_lock(), Err(TryLockError::WouldBlock)));
         let held = lock(&self.turn);
-        lock(&self.queue).settling = true;
+        lock(&self.queue).settling = count;
         Turn { group: self, _held: held }
     }
 
     /// Waits for the result; `None` means that this thread is to lead instead.
     fn wait(&self, slot: &Slot<R>) -> Option<Option<R>> {
-        self.stay_awake(|| slot.told.load(Ordering::Acquire));
+        self.stay_awake(|| slot.is_told());
         slot.wait()
     }
 
@@ -170,6 +209,10 @@ impl<J, R> Queue<J, R> {
 }
 
 impl<R> Slot<R> {
+    fn is_told(&self) -> bool {
+        self.told.load(Ordering::Acquire)
+    }
+
     fn wait(&self) -> Option<Option<R>> {
         while !self.told.swap(false, Ordering::Acquire) {
             thread::park();
@@ -197,7 +240,8 @@ struct Turn<'a, J, R> {
 impl<J, R> Drop for Turn<'_, J, R> {
     fn drop(&mut self) {
         let mut queue = lock(&self.group.queue);
-        queue.settling = false;
+        queue.settling = 0;
+        queue.settled = Some(Instant::now());
         queue.stop_gathering();
     }
 }
@@ -301,6 +345,30 @@ mod tests {
             }
         });
         assert!(together.load(Ordering::SeqCst) > 0, "one round after the other");
+    }
+
+    #[test]
+    fn a_leader_waits_for_those_who_were_told_a_moment_ago_and_not_for_those_who_have_gone() {
+        let (group, rounds) = (Group::<u8, u8>::new(), Mutex::new(Vec::new()));
+        let work = |jobs: Vec<u8>, alone| {
+            lock(&rounds).push((jobs.len(), alone));
+            jobs
+        };
+        let told = |ago| {
+            let mut queue = lock(&group.queue);
+            (queue.crowd, queue.settled) = (4, ago);
+        };
+        told(Some(Instant::now() + Duration::from_secs(600)));
+        thread::scope(|scope| {
+            scope.spawn(|| assert_eq!(group.submit(1, work, |jobs| jobs), Some(1)));
+            while lock(&group.queue).gathering.is_none() {
+                thread::yield_now();
+            }
+            assert_eq!(group.submit(2, work, |jobs| jobs), Some(2));
+        });
+        told(Some(Instant::now() - RETURN));
+        assert_eq!(group.submit(3, work, |jobs| jobs), Some(3));
+        assert_eq!(*lock(&rounds), [(2, false), (1, true)]);
     }
 
     #[test]
