@@ -5,7 +5,7 @@ use rusqlite::params;
 use super::super::blob::Prepared;
 use super::super::check::{check_prune, check_record};
 use super::super::{Error, Expect, NewEntry, Written};
-use super::known::Head;
+use super::known::{Behind, Head};
 use super::query::newest_of_key;
 use super::row::{Before, Class, Entry, Journal, checkpoint_tags, event_tag, pack};
 use super::writer::Writing;
@@ -105,7 +105,7 @@ impl Writing<'_> {
         for payload in &batch.payloads {
             self.store_payload(payload)?;
         }
-        let mut checkpoints = Vec::new();
+        let mut checkpoints = Vec::with_capacity(batch.records.len());
         for record in batch.records {
             match record {
                 Packed::Run(run, body) => self.append_run(&run, body)?,
@@ -158,10 +158,15 @@ impl Writing<'_> {
         let mut statement =
             self.connection.prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3)").map_err(db("append"))?;
         statement.execute(params![number, run.id.as_str(), position]).map_err(db("append"))?;
-        self.journal(Class::Run, run.created_at.as_micros(), run.seal(), |entry| {
+        let seal = run.seal();
+        self.journal(Class::Run, run.created_at.as_micros(), seal, |entry| {
             entry.run = number;
             entry.body = Some(body);
-        })
+        })?;
+        self.known
+            .heads
+            .insert(run.id.clone(), Head { number, seq: 0, before: Before { parent: None, seal } });
+        Ok(())
     }
 
     fn append_event(&mut self, event: &Event, body: Vec<u8>) -> Result<(), Error> {
@@ -256,7 +261,9 @@ impl Writing<'_> {
         };
         fill(&mut entry);
         entry.insert(self.connection)?;
-        self.known.position = entry.position;
+        let Entry { position, run, seq, id, tags, .. } = entry;
+        self.known.behind.push(Behind { position, run, seq, id, tags });
+        self.known.position = position;
         self.known.chain = chain(&self.known.chain, &seal);
         Ok(())
     }
@@ -268,6 +275,11 @@ impl Writing<'_> {
             let missing = || Error::MissingCheckpoint { id: *id };
             let position = Journal(self.connection).position_of(id)?.ok_or_else(missing)?;
             self.drop_tags(position)?;
+            self.known
+                .behind
+                .iter_mut()
+                .filter(|one| one.position == position)
+                .for_each(|one| one.tags = None);
             let mut statement = self
                 .connection
                 .prepare_cached("UPDATE entries SET body = NULL, tags = NULL, at = 0 WHERE position = ?1")

@@ -19,6 +19,10 @@ pub(super) struct Known {
     /// The highest numbers in use.
     pub(super) last_piece: i64,
     pub(super) last_blob: i64,
+    /// How far the journal was read; what comes after that was written here.
+    pub(super) read: i64,
+    /// What was written here and the tables `by_*` do not have yet, in the order of the journal.
+    pub(super) behind: Vec<Behind>,
     /// What the tables `by_*` do not have yet.
     pub(super) ids: HashSet<CheckpointId>,
     /// The highest id that `by_id` has.
@@ -40,6 +44,16 @@ pub(super) struct Indexed {
 pub(super) struct Stored {
     pub(super) number: i64,
     pub(super) size: i64,
+}
+
+/// What the tables `by_*` will say of an entry.
+#[derive(Debug)]
+pub(super) struct Behind {
+    pub(super) position: i64,
+    pub(super) run: i64,
+    pub(super) seq: i64,
+    pub(super) id: Option<CheckpointId>,
+    pub(super) tags: Option<String>,
 }
 
 /// The end of a run.
@@ -64,6 +78,8 @@ impl Known {
             indexed,
             last_piece: last("SELECT coalesce(max(number), 0) FROM pieces", indexed.pieces)?,
             last_blob: last("SELECT coalesce(max(number), 0) FROM blobs", indexed.blobs)?,
+            read: 0,
+            behind: Vec::new(),
             ids: HashSet::new(),
             highest_id: highest_id(connection)?,
             pieces: stored(
@@ -92,6 +108,8 @@ impl Known {
             indexed: Indexed { entries: 0, pieces: 0, blobs: 0 },
             last_piece: 0,
             last_blob: 0,
+            read: 0,
+            behind: Vec::new(),
             ids: HashSet::new(),
             highest_id: None,
             pieces: HashMap::new(),
@@ -111,6 +129,7 @@ impl Known {
             self.chain = chain(&self.chain, &seal);
             self.ids.extend(id.map(id_from));
         }
+        self.read = self.position;
         Ok(())
     }
 
