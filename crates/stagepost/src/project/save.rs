@@ -158,7 +158,12 @@ impl Project {
         snapshot: Option<Snapshot>,
     ) -> Result<Checkpoint, Error> {
         let (run, run_kind) = save.run.unwrap_or_else(|| (self.adhoc_run(), RunKind::Adhoc));
-        let mut batch = Batch { expect: save.expect, ..Batch::default() };
+        // A payload or record takes some hundred bytes, and most often there is one of each.
+        let mut batch = Batch {
+            payloads: Vec::with_capacity(save.artifacts.len()),
+            entries: Vec::with_capacity(2 + save.events.len()),
+            expect: save.expect,
+        };
         let (artifacts, _held) = self.take_in(save.artifacts, save.tight, &run, &mut batch)?;
         let content = Content {
             kind: save.kind.unwrap_or(Kind::Manual),

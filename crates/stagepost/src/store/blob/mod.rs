@@ -13,8 +13,8 @@ pub(crate) use codec::{decode, encode, encode_tight};
 pub use cut::Cut;
 pub(crate) use cut::Cutter;
 pub(crate) use list::PieceList;
-pub(crate) use prepared::Piece;
 pub use prepared::Prepared;
+pub(crate) use prepared::{Packing, Piece};
 
 /// Payloads smaller than this are not cut.
 pub const WHOLE: usize = 4096;

@@ -18,8 +18,9 @@ pub struct Prepared {
     /// The blob that this one probably continues.
     pub(crate) base: Option<BlobRef>,
     /// The last pieces of the payload as they will be stored, where they were packed ahead.
-    pub(crate) packed: Vec<Option<Vec<u8>>>,
-    resume: Resume,
+    pub(crate) packed: Vec<Packing>,
+    /// Where a continuation may go on; what is kept whole has none.
+    resume: Option<Box<Resume>>,
     cut: Cut,
     tight: bool,
 }
@@ -30,6 +31,16 @@ pub(crate) struct Piece {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) hash: Hash,
+}
+
+/// How a piece will be stored, as far as that was found out ahead.
+#[derive(Debug, Clone)]
+pub(crate) enum Packing {
+    /// It is probably there, so nobody has looked.
+    Unknown,
+    /// As it is.
+    Raw,
+    Packed(Vec<u8>),
 }
 
 /// A payload prepared before, kept so that its continuation need not be cut and hashed from the start.
@@ -61,8 +72,11 @@ impl Prepared {
             return Self::whole(bytes, cut, base);
         }
         let resume = previous
-            .filter(|previous| previous.cut == cut && agrees(&previous.bytes, &bytes, previous.resume.offset))
-            .map_or_else(Resume::start, |previous| previous.resume.clone());
+            .filter(|previous| previous.cut == cut)
+            .and_then(|previous| {
+                previous.resume.clone().filter(|r| agrees(&previous.bytes, &bytes, r.offset))
+            })
+            .unwrap_or_else(|| Box::new(Resume::start()));
         let known = previous.map_or(&[][..], |previous| &previous.pieces[..resume.pieces]);
         Self::cut_from(bytes, cut, base, resume, known)
     }
@@ -77,7 +91,7 @@ impl Prepared {
             pieces: vec![piece],
             base,
             packed: Vec::new(),
-            resume: Resume::start(),
+            resume: None,
             cut,
             tight: false,
         }
@@ -87,7 +101,7 @@ impl Prepared {
         bytes: Vec<u8>,
         cut: Cut,
         base: Option<BlobRef>,
-        mut resume: Resume,
+        mut resume: Box<Resume>,
         known: &[Piece],
     ) -> Self {
         let mut pieces = Vec::with_capacity(known.len() + 1 + (bytes.len() - resume.offset) / 1024);
@@ -104,9 +118,10 @@ impl Prepared {
         }
         resume.hasher.update(&bytes[resume.offset..clean.0]);
         let hash = resume.hasher.clone().update(&bytes[clean.0..]).finalize().into();
-        let resume = Resume { offset: clean.0, pieces: clean.1, hasher: resume.hasher };
+        (resume.offset, resume.pieces) = clean;
         let blob = BlobRef { size: bytes.len() as u64, hash };
-        Self { blob, bytes: Arc::new(bytes), pieces, base, packed: Vec::new(), resume, cut, tight: false }
+        let (bytes, resume) = (Arc::new(bytes), Some(resume));
+        Self { blob, bytes, pieces, base, packed: Vec::new(), resume, cut, tight: false }
     }
 
     /// Returns the payload itself.
@@ -131,17 +146,27 @@ impl Prepared {
     }
 
     /// Returns the bytes to store for a piece.
-    pub(crate) fn encoded(&self, piece: &Piece) -> Cow<'_, [u8]> {
+    fn encoded(&self, piece: &Piece) -> Cow<'_, [u8]> {
         let raw = &self.bytes[piece.start..piece.end];
         if self.tight { encode_tight(raw) } else { encode(raw) }
     }
 
+    /// Finds out how a piece will be stored.
+    pub(crate) fn pack(&self, piece: &Piece) -> Packing {
+        match self.encoded(piece) {
+            Cow::Borrowed(_) => Packing::Raw,
+            Cow::Owned(packed) => Packing::Packed(packed),
+        }
+    }
+
     /// Returns the bytes to store for a piece, from those packed ahead if it is among them.
     pub(crate) fn packed_piece(&self, index: usize) -> Cow<'_, [u8]> {
-        let ahead = (index + self.packed.len()).checked_sub(self.pieces.len());
-        match ahead.and_then(|ahead| self.packed[ahead].as_deref()) {
-            Some(packed) => Cow::Borrowed(packed),
-            None => self.encoded(&self.pieces[index]),
+        let (ahead, piece) =
+            ((index + self.packed.len()).checked_sub(self.pieces.len()), &self.pieces[index]);
+        match ahead.map(|ahead| &self.packed[ahead]) {
+            Some(Packing::Packed(packed)) => Cow::Borrowed(packed),
+            Some(Packing::Raw) => Cow::Borrowed(&self.bytes[piece.start..piece.end]),
+            Some(Packing::Unknown) | None => self.encoded(piece),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rusqlite::params;
 
-use super::super::blob::{Cut, Cutter, Piece, PieceList, Prepared, WHOLE, encode};
+use super::super::blob::{Cut, Cutter, Packing, Piece, PieceList, Prepared, WHOLE, encode};
 use super::super::{Batch, Error};
 use super::collect::write_whole_list;
 use super::known::Stored;
@@ -31,7 +31,7 @@ impl SqliteStore {
             };
             let mut packed = Vec::with_capacity(payload.pieces.len() - known);
             for piece in &payload.pieces[known..] {
-                packed.push(if missing(piece)? { Some(payload.encoded(piece).into_owned()) } else { None });
+                packed.push(if missing(piece)? { payload.pack(piece) } else { Packing::Unknown });
             }
             payload.packed = packed;
         }

@@ -170,7 +170,10 @@ impl Store for SqliteStore {
         batch.entries.iter_mut().for_each(redact_record);
         self.pack_ahead(&mut batch)?;
         let Batch { payloads, entries, expect } = batch;
-        let records = entries.into_iter().map(Packed::of).collect::<Result<_, _>>()?;
+        let mut records = Vec::with_capacity(entries.len());
+        for entry in entries {
+            records.push(Packed::of(entry)?);
+        }
         match self.submit(Job::Append(PackedBatch { expect, payloads, records }))? {
             Outcome::Written(written) => Ok(written),
             _ => Err(Error::WriterLost),
