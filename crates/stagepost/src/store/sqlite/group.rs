@@ -18,7 +18,7 @@ use super::lock;
 const MOST: usize = 256;
 
 /// So many of those who wait stay awake, and for so long: a few rounds on a quick disk, a fraction of one on a slow one.
-const AWAKE: usize = 4;
+const AWAKE: usize = 8;
 const PATIENCE: Duration = Duration::from_millis(1);
 
 /// So long a leader waits, at most, for those who were told a moment ago: that is how long a few of them take to come again.
