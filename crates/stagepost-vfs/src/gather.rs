@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::c_int;
+use std::sync::Mutex;
 
 use rusqlite::ffi::SQLITE_OK;
 
@@ -11,6 +12,9 @@ const BEFORE_PAGE: usize = 24;
 /// More than this is written before the commit is complete, and in parts: SQLite's own layer takes less than 128 KiB at once,
 /// and calls a write of exactly that a full disk.
 const MOST: usize = 64 << 10;
+
+/// Room to gather in, for whoever commits next: those who write together take turns, and each would have to make its own.
+static ROOM: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 thread_local! {
     static GATHERED: RefCell<Gathered> = const { RefCell::new(Gathered::nothing()) };
@@ -35,13 +39,19 @@ struct Gathered {
 pub(crate) struct Gathering(());
 
 pub(crate) fn begin() -> Gathering {
-    change(|gathered| gathered.start_over(true));
+    let mut room = ROOM.try_lock().map(|mut room| std::mem::take(&mut *room)).unwrap_or_default();
+    // At once, because what grows is copied. With large pages it grows once more.
+    room.reserve(MOST + 4096);
+    change(|gathered| gathered.start_over(Some(room)));
     Gathering(())
 }
 
 impl Drop for Gathering {
     fn drop(&mut self) {
-        change(|gathered| gathered.start_over(false));
+        let room = change(|gathered| gathered.start_over(None));
+        if let (Some(room), Ok(mut spare)) = (room, ROOM.try_lock()) {
+            *spare = room;
+        }
     }
 }
 
@@ -78,10 +88,13 @@ impl Gathered {
         Self { on: false, log: 0, start: 0, bytes: Vec::new(), completes: false }
     }
 
-    fn start_over(&mut self, on: bool) {
-        self.on = on;
-        self.bytes.clear();
+    /// Begins with some room, or ends, and returns the room there was, with nothing in it.
+    fn start_over(&mut self, room: Option<Vec<u8>>) -> Vec<u8> {
+        self.on = room.is_some();
         self.completes = false;
+        let mut before = std::mem::replace(&mut self.bytes, room.unwrap_or_default());
+        before.clear();
+        before
     }
 
     fn write(&mut self, log: impl Log, bytes: &[u8], offset: i64) -> c_int {
