@@ -47,20 +47,16 @@ fn is_worth_it(packed: usize, raw: usize) -> bool {
 /// Says whether a small piece may shrink to a quarter: then most groups of four bytes in it were there before. Looking is
 /// quicker than packing to find out.
 fn repeats_itself(raw: &[u8]) -> bool {
-    const BITS: usize = 8 * SMALL;
     if is_new_throughout(raw) {
         return false;
     }
-    let mut seen = [0u64; BITS / 64];
+    let mut seen = Seen([0; SMALL / 8]);
     // Once so many of the groups are new, the rest cannot make up for them.
     let (mut new, too_many) = (0, raw.len().div_ceil(2).saturating_sub(3));
     let mut group = raw.iter().take(3).fold(0, |group, byte| group >> 8 | u32::from(*byte) << 24);
     for byte in raw.iter().skip(3) {
         group = group >> 8 | u32::from(*byte) << 24;
-        let bit = group.wrapping_mul(0x9e37_79b1) as usize >> (32 - BITS.ilog2());
-        let (word, mask) = (bit / 64, 1 << (bit % 64));
-        if seen[word] & mask == 0 {
-            seen[word] |= mask;
+        if seen.is_new(group) {
             new += 1;
             if new >= too_many {
                 return false;
@@ -74,17 +70,24 @@ fn repeats_itself(raw: &[u8]) -> bool {
 /// same five times or more, and then one of five groups was there, whatever its length. (Of a little more than four times
 /// some are missed, and stay as they are.)
 fn is_new_throughout(raw: &[u8]) -> bool {
-    const BITS: usize = 8192;
-    let mut seen = [0u64; BITS / 64];
+    let mut seen = Seen([0; SMALL / 32]);
     let (groups, _) = raw.as_chunks::<4>();
-    let mut new = 0;
-    for group in groups {
-        let bit = u32::from_le_bytes(*group).wrapping_mul(0x9e37_79b1) as usize >> (32 - BITS.ilog2());
-        let (word, shift) = (bit / 64, bit % 64);
-        new += usize::from(seen[word] >> shift & 1 == 0);
-        seen[word] |= 1 << shift;
-    }
+    let new = groups.iter().filter(|group| seen.is_new(u32::from_le_bytes(**group))).count();
     new > groups.len() - groups.len() / 8
+}
+
+/// Which groups of four bytes there were, a bit for each; some share one.
+struct Seen<const WORDS: usize>([u64; WORDS]);
+
+impl<const WORDS: usize> Seen<WORDS> {
+    /// Takes note of a group, and says whether it was not there before.
+    fn is_new(&mut self, group: u32) -> bool {
+        let bit = group.wrapping_mul(0x9e37_79b1) as usize >> (32 - (64 * WORDS).ilog2());
+        let (word, mask) = (&mut self.0[bit / 64], 1 << (bit % 64));
+        let is_new = *word & mask == 0;
+        *word |= mask;
+        is_new
+    }
 }
 
 /// Appends the `size` bytes of a stored piece to `out`.

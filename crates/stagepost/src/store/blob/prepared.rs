@@ -74,7 +74,8 @@ impl Prepared {
         let resume = previous
             .filter(|previous| previous.cut == cut)
             .and_then(|previous| {
-                previous.resume.clone().filter(|r| agrees(&previous.bytes, &bytes, r.offset))
+                let resume = previous.resume.as_ref()?;
+                agrees(&previous.bytes, &bytes, resume.offset).then(|| resume.clone())
             })
             .unwrap_or_else(|| Box::new(Resume::start()));
         let known = previous.map_or(&[][..], |previous| &previous.pieces[..resume.pieces]);

@@ -72,15 +72,11 @@ impl Known {
             column(connection, sql, []).map(|found| found.first().copied().unwrap_or(0).max(indexed))
         };
         let mut known = Self {
-            version,
             position: indexed.entries,
             chain,
             indexed,
             last_piece: last("SELECT coalesce(max(number), 0) FROM pieces", indexed.pieces)?,
             last_blob: last("SELECT coalesce(max(number), 0) FROM blobs", indexed.blobs)?,
-            read: 0,
-            behind: Vec::new(),
-            ids: HashSet::new(),
             highest_id: highest_id(connection)?,
             pieces: stored(
                 connection,
@@ -92,14 +88,14 @@ impl Known {
                 "SELECT hash, number, size FROM blobs WHERE number > ?1",
                 indexed.blobs,
             )?,
-            heads: HashMap::new(),
+            ..Self::nothing(version)
         };
         known.read_journal_end(connection)?;
         known.check_end(connection)?;
         Ok(known)
     }
 
-    /// What is known of a store whose tables are about to be made again.
+    /// What is known before anything is read, and of a store whose tables are about to be made again.
     pub(super) fn nothing(version: i64) -> Self {
         Self {
             version,
