@@ -9,10 +9,16 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-/// An exclusive lock, held until it is dropped.
+/// A lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
-    _file: File,
+    _held: Held,
+}
+
+#[derive(Debug)]
+enum Held {
+    ByUs { _file: Locked },
+    WithChildren { _file: File },
 }
 
 impl Lock {
@@ -26,17 +32,50 @@ impl Lock {
             return Err(LockError::Busy { path: path.into(), patience: Duration::ZERO });
         }
         fcntl_setfd(&file, FdFlags::empty()).map_err(|error| failed(error.into()))?;
-        Ok(Self { _file: file })
+        Ok(Self { _held: Held::WithChildren { _file: file } })
     }
 
     /// Waits for the lock at `path`, at most for `patience`; the folder is made if need be.
     pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let failed = |source| LockError::Open { path: path.into(), source };
         let file = open(path).map_err(failed)?;
-        match wait_for(&file, FlockOperation::NonBlockingLockExclusive, patience).map_err(failed)? {
-            true => Ok(Self { _file: file }),
-            false => Err(LockError::Busy { path: path.into(), patience }),
+        let locked =
+            Locked::wait(file, FlockOperation::NonBlockingLockExclusive, patience).map_err(failed)?;
+        match locked {
+            Some(file) => Ok(Self { _held: Held::ByUs { _file: file } }),
+            None => Err(LockError::Busy { path: path.into(), patience }),
         }
+    }
+}
+
+/// An open file that this process has locked, until it is dropped. It is unlocked then, not only closed: a program that
+/// another thread is about to start has a copy of everything that is open, and the lock with it, until it runs.
+#[derive(Debug)]
+pub(crate) struct Locked(File);
+
+impl Locked {
+    /// Waits for a lock on an open file, at most for `patience`; `None` if others have it.
+    pub(crate) fn wait(
+        file: File,
+        operation: FlockOperation,
+        patience: Duration,
+    ) -> io::Result<Option<Self>> {
+        Ok(wait_for(&file, operation, patience)?.then_some(Self(file)))
+    }
+}
+
+impl std::ops::Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // If it cannot be unlocked, closing it does that, a moment later at worst.
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -48,7 +87,7 @@ fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Waits for a lock on an open file, at most for `patience`. Says whether it has it.
-pub(crate) fn wait_for(file: &File, operation: FlockOperation, patience: Duration) -> io::Result<bool> {
+fn wait_for(file: &File, operation: FlockOperation, patience: Duration) -> io::Result<bool> {
     let begun = Instant::now();
     let mut pause = Duration::from_micros(200);
     loop {
@@ -91,4 +130,36 @@ pub enum LockError {
         /// How long we waited.
         patience: Duration,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_let_go_is_free_though_a_copy_of_its_file_is_still_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = Lock::take(&path, Duration::ZERO).unwrap();
+        let Held::ByUs { _file: file } = &lock._held else { panic!("it is ours") };
+        // As a program has it that was started meanwhile and does not run yet.
+        let copy = file.try_clone().unwrap();
+        assert!(matches!(Lock::take(&path, Duration::ZERO), Err(LockError::Busy { .. })));
+        drop(lock);
+        assert!(Lock::take(&path, Duration::ZERO).is_ok());
+        drop(copy);
+    }
+
+    #[test]
+    fn a_lock_that_children_share_stays_theirs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let lock = Lock::hold_with_children(&path).unwrap();
+        let Held::WithChildren { _file: file } = &lock._held else { panic!("children have it too") };
+        let copy = file.try_clone().unwrap();
+        drop(lock);
+        assert!(matches!(Lock::take(&path, Duration::ZERO), Err(LockError::Busy { .. })));
+        drop(copy);
+        assert!(Lock::take(&path, Duration::ZERO).is_ok());
+    }
 }

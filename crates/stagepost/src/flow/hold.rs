@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 
 use super::{Error, attempts};
-use crate::lock::{is_at, wait_for};
+use crate::lock::{Locked, is_at};
 use crate::model::RunId;
 use crate::process::Identity;
 use crate::project::Project;
@@ -25,7 +25,7 @@ const GIVEN_UP: &str = "given-up";
 #[derive(Debug)]
 pub(super) struct Hold {
     folder: PathBuf,
-    _lock: File,
+    _lock: Locked,
 }
 
 /// Where a run keeps what only matters while it is driven.
@@ -52,9 +52,9 @@ impl Hold {
                 opened => opened.map_err(failed("open", &path))?,
             };
             let exclusive = FlockOperation::NonBlockingLockExclusive;
-            if !wait_for(&file, exclusive, LOOK).map_err(failed("lock", &path))? {
+            let Some(file) = Locked::wait(file, exclusive, LOOK).map_err(failed("lock", &path))? else {
                 return Err(Error::Held { run: run.clone(), holder: holder(&folder) });
-            }
+            };
             // Who held it before may have tidied the file away between our opening and our locking it.
             if is_at(&file, &path) {
                 return Ok(Self { folder, _lock: file });
@@ -97,7 +97,7 @@ pub(super) fn give_up(project: &Project, run: &RunId, why: &str) -> Result<(), E
 /// Says whether somebody drives a run now.
 pub fn is_driven(project: &Project, run: &RunId) -> bool {
     let Ok(file) = File::open(folder(project, run).join("lock")) else { return false };
-    !matches!(wait_for(&file, FlockOperation::NonBlockingLockShared, Duration::ZERO), Ok(true))
+    !matches!(Locked::wait(file, FlockOperation::NonBlockingLockShared, Duration::ZERO), Ok(Some(_)))
 }
 
 /// Finds the process that drives a run now.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, flock};
 
 use super::Error;
-use crate::lock::{LockError, is_at, wait_for};
+use crate::lock::{LockError, Locked, is_at};
 use crate::private;
 
 /// A view is out of date, or about to be. The mark that says so is a file, locked by everyone who is at work on what the
@@ -17,7 +17,7 @@ use crate::private;
 #[derive(Debug)]
 #[must_use = "dropped, it tells the next command that the view is out of date"]
 pub struct Outdated {
-    file: File,
+    file: Locked,
     path: PathBuf,
     /// The mark was there before.
     found: bool,
@@ -39,9 +39,9 @@ impl Outdated {
                 },
                 Err(error) => return Err(failed(error)),
             };
-            if !wait_for(&file, FlockOperation::NonBlockingLockShared, patience).map_err(failed)? {
-                return Err(LockError::Busy { path, patience }.into());
-            }
+            let locked =
+                Locked::wait(file, FlockOperation::NonBlockingLockShared, patience).map_err(failed)?;
+            let Some(file) = locked else { return Err(LockError::Busy { path, patience }.into()) };
             // It may have been taken away before it was locked.
             if is_at(&file, &path) {
                 if found {
@@ -55,13 +55,13 @@ impl Outdated {
 
     /// Takes the mark that a crash left; `None` if there is none or its holders are still at work.
     pub(super) fn take_over(path: PathBuf) -> Option<Self> {
-        let file = open(&path).ok()?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+        let exclusive = FlockOperation::NonBlockingLockExclusive;
+        let file = Locked::wait(open(&path).ok()?, exclusive, Duration::ZERO).ok()??;
         if !is_at(&file, &path) {
             return None;
         }
         // Others may begin meanwhile.
-        flock(&file, FlockOperation::NonBlockingLockShared).ok()?;
+        flock(&*file, FlockOperation::NonBlockingLockShared).ok()?;
         Some(Self { file, path, found: true })
     }
 
@@ -72,7 +72,7 @@ impl Outdated {
 
     /// Takes the mark away, unless someone else is still at work.
     pub(crate) fn end(self) -> Result<(), Error> {
-        let is_last = flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        let is_last = flock(&*self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
         if !is_last || !is_at(&self.file, &self.path) {
             return Ok(());
         }

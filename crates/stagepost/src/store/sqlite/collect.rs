@@ -1,7 +1,6 @@
 //! Dropping what no checkpoint refers to.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -16,36 +15,23 @@ use super::reading::{is_whole, read_list};
 use super::row::{Before, COLUMNS, Class, Entry, Journal};
 use super::writer::{Job, Outcome, Writing};
 use super::{SqliteStore, db, open};
+use crate::lock::Locked;
 use crate::model::{Checkpoint, Hash};
 
 /// Whoever puts payloads before the checkpoint that refers to them holds this file shared.
 const HOLD_FILE: &str = "hold.lock";
 
-pub(super) fn hold_file(folder: &Path) -> Result<File, Error> {
-    open::private_file(&folder.join(HOLD_FILE))
-}
-
-pub(super) fn lock_shared(file: &File, busy: Duration, folder: &Path) -> Result<(), Error> {
-    lock(file, FlockOperation::NonBlockingLockShared, busy, folder)
-}
-
-pub(super) fn lock_exclusive(file: &File, busy: Duration, folder: &Path) -> Result<(), Error> {
-    lock(file, FlockOperation::NonBlockingLockExclusive, busy, folder)
-}
-
-fn lock(file: &File, operation: FlockOperation, busy: Duration, folder: &Path) -> Result<(), Error> {
-    match crate::lock::wait_for(file, operation, busy) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::Busy { waited: busy }),
-        Err(error) => Err(open::failed("lock", &folder.join(HOLD_FILE))(error)),
-    }
+/// Waits until nobody else holds it in a way that excludes this one.
+pub(super) fn hold(folder: &Path, operation: FlockOperation, busy: Duration) -> Result<Locked, Error> {
+    let path = folder.join(HOLD_FILE);
+    let locked = Locked::wait(open::private_file(&path)?, operation, busy);
+    locked.map_err(open::failed("lock", &path))?.ok_or(Error::Busy { waited: busy })
 }
 
 impl SqliteStore {
     pub(super) fn collect_blobs(&self) -> Result<Collected, Error> {
         let before = open::size_on_disk(&self.folder);
-        let held = hold_file(&self.folder)?;
-        lock_exclusive(&held, self.busy, &self.folder)?;
+        let held = hold(&self.folder, FlockOperation::NonBlockingLockExclusive, self.busy)?;
         // Most of the journal is read without the write lock; the sweep reads only what came meanwhile.
         let mut marked = Marked::default();
         self.read(|connection| marked.mark(connection))?;

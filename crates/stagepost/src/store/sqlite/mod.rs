@@ -32,6 +32,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rustix::fs::FlockOperation;
 
 use super::blob::{Cut, Prepared};
 use super::check::redact_record;
@@ -258,15 +259,11 @@ impl Store for SqliteStore {
     }
 
     fn hold(&self) -> Result<Hold, Error> {
-        let file = collect::hold_file(&self.folder)?;
-        collect::lock_shared(&file, self.busy, &self.folder)?;
-        Ok(Hold::new(file))
+        collect::hold(&self.folder, FlockOperation::NonBlockingLockShared, self.busy).map(Hold::new)
     }
 
     fn alone(&self) -> Result<Hold, Error> {
-        let file = collect::hold_file(&self.folder)?;
-        collect::lock_exclusive(&file, self.busy, &self.folder)?;
-        Ok(Hold::new(file))
+        collect::hold(&self.folder, FlockOperation::NonBlockingLockExclusive, self.busy).map(Hold::new)
     }
 
     fn open(&self, blob: &BlobRef) -> Result<Box<dyn Read + '_>, Error> {

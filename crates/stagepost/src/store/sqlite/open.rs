@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rustix::fs::FlockOperation;
 
 use super::super::Error;
 use super::copies::Copies;
@@ -88,8 +89,7 @@ fn connect_to(path: PathBuf, busy: Duration, layer: Option<&'static CStr>) -> Re
 
 /// Makes the database beside its place and moves it there when it is whole: whoever finds the file finds a store.
 fn make_database(folder: &Path, busy: Duration) -> Result<(), Error> {
-    let held = collect::hold_file(folder)?;
-    collect::lock_exclusive(&held, busy, folder)?;
+    let _held = collect::hold(folder, FlockOperation::NonBlockingLockExclusive, busy)?;
     let (database, beside) = (folder.join(DATABASE), folder.join(UNFINISHED));
     if database.try_exists().map_err(failed("open", &database))? {
         return Ok(());
