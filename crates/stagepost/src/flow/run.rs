@@ -16,7 +16,7 @@ use super::memory::{Ahead, Kept, Memory, check_in_code};
 use super::record::{RESULT, Record};
 use super::{Error, prune};
 use crate::model::{ArtifactName, Kind, Run as RunRecord, RunId, RunKind, StepStatus};
-use crate::project::{NewArtifact, Project, Save, Source};
+use crate::project::{NewArtifact, Project, Save, Source, WrittenJson};
 use crate::store::{Batch, Expect, NewEntry};
 
 /// How a run in code is driven.
@@ -221,7 +221,7 @@ impl<'p> Run<'p> {
             Record { took_us: took.as_micros().try_into().unwrap_or(u64::MAX), ..Record::default() };
         match done {
             Ok(value) => {
-                let json = serde_json::to_vec(&value);
+                let json = WrittenJson::of(&value);
                 let json = json.map_err(|source| Error::Unkeepable { step: name.to_owned(), source })?;
                 self.save(name, attempt, StepStatus::Completed, &record, Some(json))?;
                 Ok(Ok(value))
@@ -254,11 +254,11 @@ impl<'p> Run<'p> {
         attempt: u32,
         status: StepStatus,
         record: &Record,
-        result: Option<Vec<u8>>,
+        result: Option<WrittenJson>,
     ) -> Result<(), Error> {
         let artifacts = result.map(|json| NewArtifact {
             name: ArtifactName::new(RESULT).expect("`result` is a name"),
-            source: Source::Json(json),
+            source: Source::Written(json),
         });
         let saved = self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),

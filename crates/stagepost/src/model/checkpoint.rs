@@ -144,20 +144,18 @@ impl Unplaced {
     }
 
     /// Writes the whole record, without its seal.
-    fn placed(&self, run: &RunId, seq: u64, parent: Option<&CheckpointId>) -> String {
-        let mut out = String::with_capacity(self.before.len() + self.after.len() + 128);
+    fn write_placed(&self, out: &mut String, run: &RunId, seq: u64, parent: Option<&CheckpointId>) {
         out.push_str(&self.before);
         out.push_str(",\"parent\":");
         match parent {
-            Some(parent) => write_shown(&mut out, parent),
+            Some(parent) => write_shown(out, parent),
             None => out.push_str("null"),
         }
         out.push_str(",\"run\":");
-        write_string(&mut out, run.as_str());
+        write_string(out, run.as_str());
         let _ = write!(out, ",\"seq\":{seq}");
         out.push_str(&self.after);
         out.push('}');
-        out
     }
 }
 
@@ -177,19 +175,20 @@ impl Checkpoint {
         before: &Hash,
     ) -> Self {
         let Draft { id, run, parent: _, created_at, content } = draft;
-        let seal = seal::seal(seal::CHECKPOINT, &unplaced.placed(&run, seq, parent.as_ref()), Some(before));
+        let write = |out: &mut String| unplaced.write_placed(out, &run, seq, parent.as_ref());
+        let seal = seal::seal(seal::CHECKPOINT, Some(before), write);
         Self { id, run, seq, parent, created_at, content, seal }
     }
 
     /// Computes the seal that this record must carry after `before`.
     pub fn expected_seal(&self, before: &Hash) -> Hash {
-        seal::seal(seal::CHECKPOINT, &self.canonical(), Some(before))
+        seal::seal(seal::CHECKPOINT, Some(before), |out| self.write_canonical(out))
     }
 
     /// Writes the record without its seal in canonical form.
-    fn canonical(&self) -> String {
+    fn write_canonical(&self, out: &mut String) {
         let unplaced = Unplaced::write(&self.id, &self.created_at, &self.content);
-        unplaced.placed(&self.run, self.seq, self.parent.as_ref())
+        unplaced.write_placed(out, &self.run, self.seq, self.parent.as_ref());
     }
 
     /// Finds an artifact by name.
@@ -280,7 +279,9 @@ mod tests {
             checkpoint.content.snapshot = full.then(snapshot);
             let mut record = serde_json::to_value(&checkpoint).unwrap();
             record.as_object_mut().unwrap().shift_remove("seal");
-            assert_eq!(checkpoint.canonical(), canonical(&record));
+            let mut direct = String::new();
+            checkpoint.write_canonical(&mut direct);
+            assert_eq!(direct, canonical(&record));
         }
     }
 

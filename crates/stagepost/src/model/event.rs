@@ -23,7 +23,7 @@ impl Event {
     /// Computes the seal of the event.
     pub fn seal(&self) -> Hash {
         let record = serde_json::to_value(self).expect("an event has string keys only");
-        seal::seal(seal::EVENT, &canonical(&record), None)
+        seal::seal(seal::EVENT, None, |out| out.push_str(&canonical(&record)))
     }
 }
 

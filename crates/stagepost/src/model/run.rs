@@ -35,6 +35,6 @@ impl Run {
     /// Computes the seal that the first checkpoint of the run is chained to.
     pub fn seal(&self) -> Hash {
         let record = serde_json::to_value(self).expect("a run has string keys only");
-        seal::seal(seal::RUN, &canonical(&record), None)
+        seal::seal(seal::RUN, None, |out| out.push_str(&canonical(&record)))
     }
 }

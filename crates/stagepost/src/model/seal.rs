@@ -14,22 +14,21 @@ pub(crate) const EVENT: &str = "stagepost 1 event";
 /// Domain of the chain over all entries of a store.
 const CHAIN: &str = "stagepost 1 chain";
 
-/// Hashes `record`, and the seal of its parent if it has one, in the given domain.
-pub(crate) fn seal(domain: &str, record: &str, parent: Option<&Hash>) -> Hash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(domain.as_bytes());
-    hasher.update(&[0]);
-    hasher.update(record.as_bytes());
-    hasher.update(&[0]);
-    if let Some(parent) = parent {
-        hasher.update(parent.as_bytes());
-    }
-    hasher.finalize().into()
+/// Hashes the record that `write` writes, and the seal of its parent if it has one, in the given domain. All of it is
+/// hashed at once, not part by part: this is done for every record that is written or read.
+pub(crate) fn seal(domain: &str, parent: Option<&Hash>, write: impl FnOnce(&mut String)) -> Hash {
+    let mut sealed = String::with_capacity(1024);
+    sealed.push_str(domain);
+    sealed.push('\0');
+    write(&mut sealed);
+    sealed.push('\0');
+    let mut sealed = sealed.into_bytes();
+    sealed.extend_from_slice(parent.map_or(&[], |parent| parent.as_bytes()));
+    Hash::of(&sealed)
 }
 
 /// Extends the chain over all entries of a store by one entry.
 pub fn chain(before: &Hash, seal: &Hash) -> Hash {
-    // At once, not part by part: this is done for every entry that is written or read.
     const NAMED: usize = CHAIN.len();
     let mut link = [0; NAMED + 64];
     link[..NAMED].copy_from_slice(CHAIN.as_bytes());

@@ -68,8 +68,12 @@ impl Ids for RandomIds {
     fn checkpoint(&self, now: Timestamp) -> CheckpointId {
         let micros = u64::try_from(now.as_micros()).unwrap_or(0);
         let (seconds, nanos) = (micros / 1_000_000, u32::try_from(micros % 1_000_000).unwrap_or(0) * 1000);
-        let context = self.context.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        CheckpointId::from_uuid(uuid::Uuid::new_v7(uuid::Timestamp::from_unix(&*context, seconds, nanos)))
+        let place = {
+            let context = self.context.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            uuid::Timestamp::from_unix(&*context, seconds, nanos)
+        };
+        // The system is asked for the random part after the lock is free, so that threads do not wait for each other's answer.
+        CheckpointId::from_uuid(uuid::Uuid::new_v7(place))
     }
 }
 

@@ -43,7 +43,7 @@ pub use marked::Marking;
 pub use outdated::Outdated;
 pub use place::{FindError, GitPlace, OWN_FOLDER, Place};
 pub use restore::{Interrupted, Recovery, RestoreOutcome, RestoreRecord, Verb, Wish};
-pub use save::{NewArtifact, Save, Source};
+pub use save::{NewArtifact, Save, Source, WrittenJson};
 pub use settings::{Layer, Origin, Settings, SettingsError, StoreKind, parse_duration, parse_size};
 pub use status::Status;
 pub(crate) use status::size_of;

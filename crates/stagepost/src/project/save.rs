@@ -64,9 +64,31 @@ pub enum Source {
     Bytes(Vec<u8>),
     /// Here, and they must be JSON.
     Json(Vec<u8>),
+    /// Here, and they are JSON.
+    Written(WrittenJson),
     /// In a file, of any size.
     File(PathBuf),
 }
+
+/// A value as JSON. It was written here, so it need not be read to know that it is JSON.
+#[derive(Debug)]
+pub struct WrittenJson(Vec<u8>);
+
+impl WrittenJson {
+    /// Writes a value.
+    pub fn of(value: &impl serde::Serialize) -> Result<Self, serde_json::Error> {
+        serde_json::to_vec(value).map(Self)
+    }
+
+    /// Says what keeps it from being read back, which can only be its depth.
+    fn fault(&self) -> Option<serde_json::Error> {
+        let opened = self.0.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+        if opened < SHALLOW { None } else { json_fault(&self.0) }
+    }
+}
+
+/// What opens no more lists and objects than this can be read, however they lie in each other: `serde_json` reads 127.
+const SHALLOW: usize = 100;
 
 impl NewArtifact {
     /// The name under which a state is kept.
@@ -86,7 +108,8 @@ impl Save {
                 return Err(Error::TwiceNamed { name: name.to_string() });
             }
             match source {
-                Source::Json(bytes) => must_be_json(bytes, name)?,
+                Source::Json(bytes) => must_be_json(json_fault(bytes), name)?,
+                Source::Written(json) => must_be_json(json.fault(), name)?,
                 Source::File(path) => drop(open(path)?),
                 Source::Bytes(_) => {}
             }
@@ -276,8 +299,12 @@ fn is_json_file(path: &Path) -> Result<bool, Error> {
 fn read(source: Source, name: &ArtifactName) -> Result<(MediaType, Vec<u8>), Error> {
     match source {
         Source::Json(bytes) => {
-            must_be_json(&bytes, name)?;
+            must_be_json(json_fault(&bytes), name)?;
             Ok((MediaType::json(), bytes))
+        }
+        Source::Written(json) => {
+            must_be_json(json.fault(), name)?;
+            Ok((MediaType::json(), json.0))
         }
         Source::Bytes(bytes) => Ok((media_of(&bytes, true), bytes)),
         Source::File(path) => {
@@ -299,8 +326,8 @@ pub(super) fn media_of(bytes: &[u8], may_be_json: bool) -> MediaType {
     }
 }
 
-fn must_be_json(bytes: &[u8], name: &ArtifactName) -> Result<(), Error> {
-    json_fault(bytes).map_or(Ok(()), |source| Err(Error::InvalidJson { name: name.to_string(), source }))
+fn must_be_json(fault: Option<serde_json::Error>, name: &ArtifactName) -> Result<(), Error> {
+    fault.map_or(Ok(()), |source| Err(Error::InvalidJson { name: name.to_string(), source }))
 }
 
 /// Says what keeps `bytes` from being JSON that can be read back: depth counts too.

@@ -55,6 +55,23 @@ fn a_step_that_was_done_is_not_done_again() {
 }
 
 #[test]
+fn a_result_too_deep_to_be_read_back_is_refused_and_one_with_many_lists_is_not() {
+    let home = TempProject::git();
+    let (project, id) = (home.open(), run_id("deep"));
+    let nested = |depth| (0..depth).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+    let run = Run::start(&project, &id, Options::default()).unwrap();
+    let flat = serde_json::Value::from(vec![serde_json::json!([1]); 300]);
+    for (name, value) in [("flat", flat), ("deep", nested(120))] {
+        assert_eq!(run.step(name, || ok(value.clone())).unwrap(), value);
+    }
+    assert!(run.step("too deep", || ok(nested(128))).is_err());
+    drop(run);
+    let again = Run::open(&project, &id, Options::default()).unwrap();
+    assert_eq!(again.step("deep", || no::<serde_json::Value>("it was done")).unwrap(), nested(120));
+    assert_eq!(again.step("too deep", || ok(2)).unwrap(), 2, "nothing of it was recorded");
+}
+
+#[test]
 fn a_finished_run_keeps_its_results_and_goes_on_if_asked_for_more() {
     let home = TempProject::git();
     let (project, id) = (home.open(), run_id("r"));
