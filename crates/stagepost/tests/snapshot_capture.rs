@@ -51,6 +51,93 @@ fn line_ends_ident_and_encodings() {
 }
 
 #[test]
+fn every_encoding_is_read_as_git_reads_it_and_comes_back_byte_by_byte() {
+    // What the tables of browsers have otherwise than those of iconv, and byte order marks.
+    let files: [(&str, &[u8]); 6] = [
+        ("SHIFT-JIS", b"10\x81\x6020 \x82\xa0\n"),
+        ("UTF-16", b"\xfe\xff\0h\0i\0\n"),
+        ("ISO-8859-1", b"\x80\x9f\xe9\n"),
+        ("ISO-8859-9", b"\xd0\xfd\x80\n"),
+        ("EUC-JP", b"\xa1\xc1\n"),
+        ("CP932", b"\x81\x60\x81\x7c\n"),
+    ];
+    for (encoding, content) in files {
+        let fixture = Fixture::new();
+        fixture.write(".gitattributes", format!("*.enc working-tree-encoding={encoding}\n"));
+        fixture.write("old.enc", content).commit("encoded").write("new.enc", content);
+        let snapshot = fixture.assert_exact();
+        let snapshots = fixture.open();
+        let changes = snapshots.objects().diff_trees(None, Some(&snapshot.tree)).unwrap();
+        let new = changes.iter().find(|change| change.path == "new.enc".into()).unwrap().new.clone().unwrap();
+        let back = snapshots.to_worktree(&"new.enc".into(), EntryMode::File, &new.id).unwrap();
+        if encoding != "UTF-16" {
+            // git writes UTF-16 in the order of the machine, whatever it read.
+            assert_eq!(back, content, "{encoding}");
+        }
+    }
+}
+
+#[test]
+fn attributes_of_the_repository_itself_beat_those_of_every_folder() {
+    let fixture = Fixture::new();
+    fixture.write("img/.gitattributes", "* text\n").write("img/p.png", b"\x89PNG\r\n\x1a\nabc\r\n");
+    fixture.assert_exact();
+    fixture.write(".git/info/attributes", "*.png -text\n");
+    fixture.assert_exact();
+    fixture.write("img/p.png", b"\x89PNG\r\nother\r\n").write("img/q.png", "a\r\n");
+    fixture.assert_exact();
+    fixture.remove(".git/info/attributes");
+    fixture.assert_exact();
+}
+
+#[test]
+fn a_large_file_that_git_holds_is_held_also_right_after_it_was_checked_out() {
+    let fixture = Fixture::new();
+    fixture.write("big", vec![b'x'; 4000]).commit("big");
+    let options = Capture { max_file_size: 2000, ..Capture::default() };
+    let capture = || fixture.open().capture(&id(), &options).unwrap();
+    let snapshot = capture();
+    assert_eq!(snapshot.tree.as_str(), fixture.oracle());
+    assert!(snapshot.skipped.is_empty(), "{:?}", snapshot.skipped);
+    fixture.write("big", vec![b'y'; 4000]);
+    let skipped = capture().skipped;
+    assert_eq!(skipped.iter().map(|skipped| skipped.reason).collect::<Vec<_>>(), [SkipReason::TooLarge]);
+}
+
+#[test]
+fn a_repository_that_appears_in_a_folder_is_noticed() {
+    let fixture = Fixture::new();
+    fixture.write("sub/x", "x");
+    std::fs::create_dir(fixture.root.join("sub/.git")).unwrap();
+    fixture.assert_exact();
+    // The folder is old enough to be believed, and only what is in its `.git` changes.
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    fixture.assert_exact();
+    let sub = fixture.root.join("sub");
+    for args in [&["init", "-q"][..], &["add", "x"], &["commit", "-qm", "x"]] {
+        fixture.git_in(&sub, args);
+    }
+    fixture.assert_exact();
+}
+
+#[test]
+fn a_submodule_that_was_emptied_is_what_the_index_says() {
+    let fixture = Fixture::new();
+    let other = fixture.base().join("other");
+    std::fs::create_dir(&other).unwrap();
+    for args in [&["init", "-q"][..], &["commit", "-q", "--allow-empty", "-m", "one"]] {
+        fixture.git_in(&other, args);
+    }
+    let other = other.to_str().unwrap();
+    fixture.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", other, "sub"]);
+    fixture.commit("sub");
+    fixture.git_in(&fixture.root.join("sub"), &["commit", "-q", "--allow-empty", "-m", "two"]);
+    fixture.assert_exact();
+    fixture.remove("sub/.git");
+    fixture.assert_exact();
+}
+
+#[test]
 fn ignore_rules_of_all_kinds() {
     let fixture = Fixture::new();
     fixture.write("../home/.config/git/ignore", "*.global\n").write(".git/info/exclude", "*.local\n");

@@ -92,6 +92,9 @@ impl Converter<'_> {
     /// conversions depend on more than is known here.
     pub(super) fn is_surely(&mut self, path: &RepoPath, bytes: &[u8], blob: &ObjectId) -> bool {
         let Some(Direct { judge, odb }) = self.direct.as_mut() else { return false };
+        if judge.needs_git_to_clean(path.as_bytes(), odb) {
+            return false;
+        }
         let objects = &self.snapshots.objects;
         let mut index_blob = |buffer: &mut Vec<u8>| objects.blob(blob).ok().map(|blob| *buffer = blob);
         let converted = judge.clean(path.as_bytes(), bytes.to_vec(), &mut index_blob, odb, Deadline::NONE);

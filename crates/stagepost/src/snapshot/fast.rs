@@ -96,6 +96,7 @@ impl Snapshots {
             nested_head: &|folder| nested_head(&self.rules_git, folder),
             untracked: AtomicUsize::new(0),
             misled: AtomicBool::new(false),
+            needs_git: AtomicBool::new(false),
         };
         let findings = match walk.run() {
             Err(Stopped::Misled) => {
@@ -110,7 +111,7 @@ impl Snapshots {
         let mut findings = match findings {
             Ok(findings) => findings,
             Err(Stopped::Failed(error)) => return Err(error),
-            Err(Stopped::Misled) => return Ok(None),
+            Err(Stopped::Misled | Stopped::NeedsGit) => return Ok(None),
         };
         let belief = walk.belief;
         let empty = State::default();

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -111,6 +112,9 @@ impl<'w> Holder<'w> {
             return Ok(Held::As { kind, stamp: stamp.if_older_than(self.walk.moment), id });
         }
         if stamp.size > self.walk.options.max_file_size && nature != Nature::Link {
+            if let Some(id) = self.held_by_git(folder, path, name, stamp, nature)? {
+                return Ok(Held::As { kind, stamp: stamp.if_older_than(self.walk.moment), id });
+            }
             self.skip(path, stamp.size, SkipReason::TooLarge);
             return Ok(Held::Not);
         }
@@ -142,6 +146,25 @@ impl<'w> Holder<'w> {
         self.walk.index.loaded()?.remembered(path, stamp, nature)
     }
 
+    /// Returns what git holds of a large file that looks unchanged since it was added or checked out. It is read only if that
+    /// is not certain.
+    fn held_by_git(
+        &self,
+        folder: BorrowedFd<'_>,
+        path: &[u8],
+        name: &[u8],
+        stamp: Stamp,
+        nature: Nature,
+    ) -> Result<Option<Id>, CaptureError> {
+        let Some(index) = self.walk.index.get() else { return Ok(None) };
+        let Some(id) = index.seen(path, stamp, nature) else { return Ok(None) };
+        if index.remembered(path, stamp, nature).is_some() {
+            return Ok(Some(id));
+        }
+        let hashed = hash_file(folder, name, stamp, || self.walk.deadline.check())?;
+        Ok(hashed.filter(|hashed| *hashed == id))
+    }
+
     fn store(&mut self, path: &[u8], kind: Kind, content: Content) -> Result<Held, CaptureError> {
         let stamp = match content.stamp {
             Some(stamp) => stamp.if_older_than(self.walk.moment),
@@ -154,11 +177,16 @@ impl<'w> Holder<'w> {
         Ok(Held::As { kind, stamp, id: self.walk.sink.add(ObjectKind::Blob, &bytes) })
     }
 
-    /// Converts a file's bytes as `git add` does; if that fails, the bytes are kept as they are, and that is noted.
+    /// Converts a file's bytes as `git add` does; if that fails, the bytes are kept as they are, and that is noted. Where only
+    /// git can, the walk is told.
     fn convert(&mut self, path: &[u8], bytes: Vec<u8>) -> Result<Vec<u8>, CaptureError> {
         let place = self.walk.root.join(OsStr::from_bytes(path));
         self.ready().map_err(CaptureError::io("apply attributes to", &place))?;
         let judge = self.judge.as_mut().expect("it was made ready above");
+        if judge.needs_git_to_clean(path, &self.odb) {
+            self.walk.needs_git.store(true, Ordering::Relaxed);
+            return Ok(bytes);
+        }
         if !self.walk.rules.refused.is_empty() {
             let filter = judge.filter_of(path, &self.odb);
             self.notes.extend(
@@ -216,11 +244,42 @@ fn until_whole(mut read: impl FnMut() -> rustix::io::Result<Reading>) -> rustix:
     Ok(Content { bytes: reading.bytes, stamp })
 }
 
+/// Names a file of this stamp as git names a blob of its bytes, a part at a time; `None` if it is not that file any more.
+fn hash_file(
+    folder: BorrowedFd<'_>,
+    name: &[u8],
+    stamp: Stamp,
+    go_on: impl Fn() -> Result<(), CaptureError>,
+) -> Result<Option<Id>, CaptureError> {
+    let Ok(file) = rustix::fs::openat(folder, name, READ, Mode::empty()) else { return Ok(None) };
+    let is_still = |file: &std::fs::File| rustix::fs::fstat(file).is_ok_and(|stat| Stamp::of(&stat) == stamp);
+    let mut file = std::fs::File::from(file);
+    let mut hasher = gix::hash::hasher(gix::hash::Kind::Sha1);
+    hasher.update(format!("blob {}\0", stamp.size).as_bytes());
+    let mut part = vec![0; 1 << 20];
+    loop {
+        go_on()?;
+        match file.read(&mut part) {
+            Ok(0) => break,
+            Ok(length) => hasher.update(&part[..length]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(None),
+        }
+    }
+    let id = hasher.try_finalize().ok().and_then(|id| Id::try_from(id.as_slice()).ok());
+    Ok(id.filter(|_| is_still(&file)))
+}
+
+/// Without blocking: it may have become a pipe.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOCTTY)
+    .union(OFlags::NONBLOCK);
+
 fn read_file(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Content> {
-    // Without blocking: it may have become a pipe.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     until_whole(|| {
-        let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+        let file = rustix::fs::openat(folder, name, READ, Mode::empty())?;
         let before = rustix::fs::fstat(&file)?;
         if !matches!(Nature::of(&before), Nature::File | Nature::Executable) {
             return Err(Errno::NOENT);

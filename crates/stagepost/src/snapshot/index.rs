@@ -119,6 +119,13 @@ impl Index {
 
     /// Returns what the index remembers of a file, if it is unchanged since.
     pub(super) fn remembered(&self, path: &[u8], stamp: Stamp, nature: Nature) -> Option<Id> {
+        let sure = self.has_nanoseconds && stamp.modified < self.moment;
+        self.seen(path, stamp, nature).filter(|_| sure)
+    }
+
+    /// Returns what the index remembers of a file that looks unchanged. It may have been changed at the very moment that the index
+    /// was written.
+    pub(super) fn seen(&self, path: &[u8], stamp: Stamp, nature: Nature) -> Option<Id> {
         let entry = self.tracks(path)?;
         let mode = match nature {
             Nature::File => Mode::FILE,
@@ -132,12 +139,10 @@ impl Index {
         };
         let same = entry.mode == mode
             && !entry.flags.contains(Flags::INTENT_TO_ADD)
-            && self.has_nanoseconds
             && time(&stat.mtime) == stamp.modified
             && time(&stat.ctime) == stamp.changed
             && stat.size == stamp.size as u32
-            && stat.ino == stamp.inode as u32
-            && stamp.modified < self.moment;
+            && stat.ino == stamp.inode as u32;
         if same { <[u8; 20]>::try_from(entry.id.as_slice()).ok() } else { None }
     }
 

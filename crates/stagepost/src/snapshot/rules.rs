@@ -18,6 +18,10 @@ use super::filter::{Filter, Filters};
 use super::git::GitProgram;
 use super::repository::Repository;
 
+/// Names what rules are taken to mean. It changes when the same rules would give other objects than before: what was
+/// remembered by the old meaning is then not believed.
+const MEANING: &[u8] = b"2: encodings are git's";
+
 /// The rules of one work tree, to be bound to a thread as a [`Judge`].
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -62,6 +66,9 @@ impl Rules {
         let (filters, refused) = filters_of(&config);
         let filters = Filters::new(filters, root.into(), repository, git);
         let by_process = filters.needs_git().then_some("a filter that is only a process");
+        // They beat the attribute files of every folder, where the rules read here would have them beat the root's alone.
+        let info = repository.common_dir.join("info/attributes");
+        let by_info = std::fs::metadata(info).is_ok_and(|file| file.len() > 0).then_some("info/attributes");
         let mut rules = Self {
             root: root.into(),
             git_dir: repository.git_dir.clone(),
@@ -72,7 +79,7 @@ impl Rules {
             refused,
             eol: eol_of(&config),
             key: [0; 32],
-            needs_git: unusual(&config).or(by_process),
+            needs_git: unusual(&config).or(by_process).or(by_info),
         };
         rules.key = rules.key_of(&config.to_bstring());
         Ok(rules)
@@ -81,7 +88,7 @@ impl Rules {
     /// Names the configuration and the content of every file outside the work tree that has a say.
     fn key_of(&self, config: &[u8]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(config);
+        hasher.update(MEANING).update(config);
         let info = self.common_dir.join("info");
         let files = [info.join("exclude"), info.join("attributes")];
         for path in files.iter().chain(&self.excludes_file).chain(&self.attribute_files) {
@@ -145,6 +152,9 @@ impl Rules {
     }
 }
 
+/// The attribute that names how a file in the work tree is encoded.
+const ENCODING: &str = "working-tree-encoding";
+
 /// The rules as one thread applies them.
 pub(super) struct Judge {
     stack: Stack,
@@ -166,6 +176,12 @@ impl Judge {
         use gix::index::entry::Mode;
         let mode = if is_folder { Mode::DIR } else { Mode::FILE };
         Ok(self.stack.at_entry(path.as_bstr(), Some(mode), objects)?.is_excluded())
+    }
+
+    /// Says whether only git itself converts a path to what git stores: the encodings known here differ from its own in some
+    /// characters.
+    pub(super) fn needs_git_to_clean(&mut self, path: &[u8], objects: &dyn gix::objs::Find) -> bool {
+        self.has_any(path, [ENCODING], objects)
     }
 
     /// Converts a file's bytes to what git stores.
@@ -246,11 +262,18 @@ impl Judge {
     /// Says whether only git itself puts a path into the work tree as git does: identifiers are written a space
     /// shorter here, and some encodings not at all.
     pub(super) fn needs_git_for_worktree(&mut self, path: &[u8], objects: &dyn gix::objs::Find) -> bool {
+        self.has_any(path, ["ident", ENCODING], objects)
+    }
+
+    /// Says whether a path has one of these attributes; also if that cannot be told.
+    fn has_any<const N: usize>(
+        &mut self,
+        path: &[u8],
+        attributes: [&str; N],
+        objects: &dyn gix::objs::Find,
+    ) -> bool {
         let mut outcome = gix::attrs::search::Outcome::default();
-        outcome.initialize_with_selection(
-            self.stack.attributes_collection(),
-            ["ident", "working-tree-encoding"],
-        );
+        outcome.initialize_with_selection(self.stack.attributes_collection(), attributes);
         let Ok(place) = self.stack.at_entry(path.as_bstr(), None, objects) else { return true };
         place.matching_attributes(&mut outcome);
         outcome.iter_selected().any(|found| {

@@ -58,6 +58,8 @@ pub(super) struct Walk<'a> {
     pub(super) untracked: AtomicUsize,
     /// Something was believed that is not so.
     pub(super) misled: AtomicBool,
+    /// There is a file that only git converts as git does.
+    pub(super) needs_git: AtomicBool,
 }
 
 /// The index, read when it is first needed.
@@ -105,6 +107,8 @@ pub(super) struct Findings<'a> {
 pub(super) enum Stopped {
     /// An ignore or attribute file changed, or the state is damaged: the walk must be done again, believing nothing.
     Misled,
+    /// Only git can take some file in.
+    NeedsGit,
     Failed(CaptureError),
 }
 
@@ -132,6 +136,9 @@ impl<'a> Walk<'a> {
         // What a thread failed of may be what it was led to believe.
         if self.misled.load(Ordering::Relaxed) {
             return Err(Stopped::Misled);
+        }
+        if self.needs_git.load(Ordering::Relaxed) {
+            return Err(Stopped::NeedsGit);
         }
         let mut all = Findings::default();
         for result in results {
@@ -198,7 +205,7 @@ impl<'w, 'a> Worker<'w, 'a> {
             {
                 return queue.stop(Err(stopped));
             }
-            if self.walk.misled.load(Ordering::Relaxed) {
+            if self.walk.misled.load(Ordering::Relaxed) || self.walk.needs_git.load(Ordering::Relaxed) {
                 return queue.stop(Ok(self.finish()));
             }
             queue.done(&mut own);
@@ -362,8 +369,14 @@ impl<'w, 'a> Worker<'w, 'a> {
         match (self.walk.nested_head)(&place) {
             Some(id) if id == entry.id => Recheck::Same,
             Some(id) => Recheck::Now(Some(Entry { id, ..entry.to_owned() })),
-            // A submodule that is not checked out stays what the index says.
-            None if entry.kind == Kind::Submodule && place.is_dir() => Recheck::Same,
+            // A submodule that is not checked out is what the index says.
+            None if entry.kind == Kind::Submodule && place.is_dir() => {
+                let path = join(&job.path, entry.name);
+                match self.walk.index.get().and_then(|index| index.submodule(&path)) {
+                    Some(id) if id != entry.id => Recheck::Now(Some(Entry { id, ..entry.to_owned() })),
+                    _ => Recheck::Same,
+                }
+            }
             None => Recheck::Folder,
         }
     }
@@ -389,6 +402,8 @@ impl<'w, 'a> Worker<'w, 'a> {
         if let Some(outcome) = maybe.then(|| self.nested(&job)).flatten() {
             return self.put(job, outcome);
         }
+        // It may become a repository without a trace in its own times.
+        let stamp = if maybe { Fingerprint::NEVER } else { stamp };
         let old: HashMap<&[u8], Entry<&[u8]>> =
             job.record.iter().flat_map(Record::entries).map(|entry| (entry.name, entry)).collect();
         let mut entries = Vec::with_capacity(names.len());
