@@ -155,6 +155,10 @@ impl From<project::Error> for Failure {
                 Code::Refused,
                 Some("`git config --unset core.worktree` makes the folder around `.git` the one".to_owned()),
             ),
+            E::Snapshots(OpenError::Bare { .. }) => (
+                Code::Refused,
+                Some("go to one of its work trees: `git worktree list` names them".to_owned()),
+            ),
             E::Capture(CaptureError::Refused { source, .. }) => (Code::Refused, Some(consent_hint(source))),
             E::Capture(CaptureError::Deadline { .. }) => (
                 Code::Failed,

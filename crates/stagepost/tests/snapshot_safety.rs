@@ -14,7 +14,7 @@ use std::time::Duration;
 use snapshot_support::{Fixture, id};
 use stagepost::model::{SkipReason, Snapshot};
 use stagepost::snapshot::{
-    Capture, CaptureError, Consent, GitProgram, Keep, Open, Refusal, Secrets, Snapshots, Way,
+    Capture, CaptureError, Consent, GitProgram, Keep, Open, OpenError, Refusal, Secrets, Snapshots, Way,
 };
 
 /// Every file of the user's repository, but for objects and what is ours.
@@ -35,6 +35,46 @@ fn users_files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     collect(root, &mut files);
     files
+}
+
+/// Opens the snapshots of a folder whose git folder is elsewhere.
+fn try_open(fixture: &Fixture, git_dir: &str) -> Result<Snapshots, OpenError> {
+    Snapshots::open(Open {
+        root: fixture.root.clone(),
+        state_dir: fixture.root.join(git_dir).join("stagepost"),
+        keep: Keep::Repository,
+        git: GitProgram::new("git", fixture.environment()),
+        exclude: vec![],
+        way: Way::Fastest,
+    })
+}
+
+#[test]
+fn a_git_folder_within_the_work_tree_is_in_no_snapshot() {
+    let fixture = Fixture::bare();
+    fixture.write("git data/mine", "two").git(&["init", "-q", "--separate-git-dir", "git data/here"]);
+    fixture.write("a.txt", "one");
+    for way in [Way::Fastest, Way::GitProgram] {
+        let snapshots = fixture.open_as(&fixture.root, Keep::Repository, way);
+        let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+        let held = snapshots.objects().diff_trees(None, Some(&snapshot.tree)).unwrap();
+        let held: Vec<String> = held.iter().map(|change| change.path.to_string()).collect();
+        assert_eq!(held, ["a.txt", "git data/mine"], "{way:?}");
+    }
+}
+
+#[test]
+fn a_bare_repository_is_refused_and_its_work_trees_are_not() {
+    let source = Fixture::new();
+    let fixture = Fixture::bare();
+    fixture.git(&["clone", "-q", "--bare", source.root.to_str().unwrap(), ".bare"]);
+    fixture.write(".git", "gitdir: ./.bare\n");
+    assert!(matches!(try_open(&fixture, ".bare"), Err(OpenError::Bare { .. })));
+    fixture.git(&["worktree", "add", "-q", "wt", "main"]);
+    let linked = fixture.root.join("wt");
+    let snapshots = fixture.open_as(&linked, Keep::Repository, Way::Fastest);
+    let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+    assert_eq!(snapshot.tree.as_str(), fixture.oracle_in(&linked));
 }
 
 const WAYS: [(Keep, Way); 3] =

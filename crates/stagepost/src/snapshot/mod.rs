@@ -48,6 +48,7 @@ mod walk;
 
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -156,6 +157,9 @@ impl Snapshots {
         {
             return Err(OpenError::Elsewhere { root, work_tree: elsewhere.clone() });
         }
+        if user.as_ref().is_some_and(|user| user.bare && user.work_tree.is_none()) {
+            return Err(OpenError::Bare { root });
+        }
         let store = match (&user, options.keep) {
             (Some(user), Keep::Repository) => user.clone(),
             _ => private_store(&options.state_dir, user.as_ref().map(|user| user.hash))?,
@@ -174,6 +178,8 @@ impl Snapshots {
         let store_git = Git::new(options.git, &store.git_dir, &root);
         let mut exclude = options.exclude;
         exclude.push(RepoPath::from(".stagepost"));
+        let ours = user.iter().flat_map(|user| [&user.git_dir, &user.common_dir]).chain([&options.state_dir]);
+        exclude.extend(ours.filter_map(|folder| within(&root, folder)));
         let mut snapshots = Self {
             objects: Objects::new(store_git.clone()),
             odb: None,
@@ -509,6 +515,14 @@ impl Snapshots {
     }
 }
 
+/// Where a folder is in a work tree, if it is in it and not in its `.git`.
+fn within(root: &Path, folder: &Path) -> Option<RepoPath> {
+    let folder = fs::canonicalize(folder).ok()?;
+    let path = folder.strip_prefix(root).ok().filter(|path| !path.starts_with(".git"))?;
+    let path = path.as_os_str().as_bytes();
+    (!path.is_empty()).then(|| RepoPath::from_bytes(path))
+}
+
 /// The repository of snapshots that are kept apart from the user's.
 const PRIVATE: &str = "snapshots.git";
 
@@ -581,6 +595,12 @@ pub enum OpenError {
         root: PathBuf,
         /// What the configuration names.
         work_tree: PathBuf,
+    },
+    /// The repository has no work tree.
+    #[error("refused to work on {}: its repository is bare, so it has no files of its own", root.display())]
+    Bare {
+        /// The folder that holds the repository.
+        root: PathBuf,
     },
     /// Our own folder could not be used.
     #[error("failed to use {}", path.display())]

@@ -45,6 +45,8 @@ pub(super) struct Repository {
     pub(super) needs_git: Option<String>,
     /// Where its configuration says that its work tree is.
     pub(super) work_tree: Option<PathBuf>,
+    /// Its configuration says that it has none, and this is not a linked one.
+    pub(super) bare: bool,
 }
 
 impl Repository {
@@ -75,6 +77,7 @@ impl Repository {
             refs: RefKind::Files,
             needs_git: None,
             work_tree: None,
+            bare: false,
         };
         repository.read_config(&config)?;
         Ok(repository)
@@ -103,6 +106,7 @@ impl Repository {
         if let Some(path) = config.string("core.worktree") {
             self.work_tree = Some(self.git_dir.join(path_of(&path)));
         }
+        self.bare = config.boolean("core.bare").ok().flatten().unwrap_or(self.bare);
     }
 
     fn read_extensions(&mut self, file: &gix::config::File) {
