@@ -3,7 +3,7 @@
 use stagepost::model::{Kind, RepoPath, Topic};
 use stagepost::project::{Error, Files, Health, Project, Save, Settings, StoreKind, Verb, Wish};
 use stagepost::retention::Policy;
-use stagepost::snapshot::restore::Mode;
+use stagepost::snapshot::restore::{Mode, Refusal};
 use stagepost::store::{Batch, EventQuery, NewEntry, Query};
 use stagepost_testutil::{TempProject, save_files};
 
@@ -88,6 +88,119 @@ fn single_paths_leave_the_rest_alone_and_are_undone_alone() {
     temp.write("b.txt", "three");
     project.undo().unwrap();
     assert_eq!((temp.read("a.txt").as_deref(), temp.read("b.txt").as_deref()), (Some("two"), Some("three")));
+}
+
+#[test]
+fn what_the_rules_of_the_target_ignore_is_not_deleted() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").open();
+    let first = save_files(&project, "without rules");
+    temp.write(".gitignore", "data/\n").write("data/db", "precious");
+    let second = save_files(&project, "with rules");
+    project.restore(&first, &whole()).unwrap();
+    assert_eq!((temp.read(".gitignore"), temp.read("data/db").as_deref()), (None, Some("precious")));
+    // Nothing ignores it any more, and the checkpoint that undo goes back to does not hold it.
+    let undone = project.undo().unwrap();
+    assert_eq!(temp.read(".gitignore").as_deref(), Some("data/\n"));
+    assert_eq!(temp.read("data/db").as_deref(), Some("precious"));
+    assert_eq!(undone.left.len(), 1, "it is told: {:?}", undone.left);
+
+    temp.write(".gitignore", "").write("made.txt", "since");
+    let plan = project.plan_restore(&second, &whole()).unwrap();
+    assert_eq!(plan.files.deletes.len(), 1, "{plan:?}");
+    project.restore(&second, &whole()).unwrap();
+    assert_eq!((temp.read("made.txt"), temp.read("data/db").as_deref()), (None, Some("precious")));
+}
+
+#[test]
+fn undo_goes_on_where_a_single_path_is_gone_already() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").write("p.txt", "kept").open();
+    let first = save_files(&project, "first");
+    let only = |path: &str| Wish { mode: Mode::Files, paths: vec![RepoPath::from(path)] };
+    temp.write("a.txt", "two");
+    project.restore(&first, &only("a.txt")).unwrap();
+    temp.remove("p.txt");
+    project.restore(&first, &only("p.txt")).unwrap();
+    temp.remove("p.txt");
+    project.undo().unwrap();
+    assert_eq!(temp.read("p.txt"), None);
+    project.undo().unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("two"));
+    assert!(matches!(project.restore(&first, &only("never.txt")), Err(Error::UnknownPath { .. })));
+}
+
+#[test]
+fn undo_takes_away_ignored_files_that_the_restore_wrote() {
+    for paths in [vec![], vec![RepoPath::from("build/y")]] {
+        let temp = TempProject::git();
+        let project = temp.write(".gitignore", "build/\n").write("build/x", "x").write("build/y", "y").open();
+        let files = Files { include_ignored: vec![RepoPath::from("build")], ..Files::default() };
+        let first = project.save(Save { files: Some(files), ..Save::default() }).unwrap();
+        temp.write("build/x", "changed").remove("build/y");
+        project.restore(&first, &Wish { mode: Mode::Files, paths: paths.clone() }).unwrap();
+        assert_eq!(temp.read("build/y").as_deref(), Some("y"));
+        project.undo().unwrap();
+        assert_eq!(
+            (temp.read("build/x").as_deref(), temp.read("build/y")),
+            (Some("changed"), None),
+            "{paths:?}"
+        );
+        project.redo().unwrap();
+        assert_eq!(temp.read("build/y").as_deref(), Some("y"), "{paths:?}");
+    }
+}
+
+#[test]
+fn what_a_repository_of_its_own_held_is_left_when_it_is_one_no_more() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").write("lib/f", "inner").open();
+    let lib = temp.root().join("lib");
+    let git = |args: &[&str]| temp.run_git(&[&["-C", lib.to_str().unwrap()], args].concat());
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "inner"]);
+    let first = save_files(&project, "with a repository");
+    std::fs::remove_dir_all(lib.join(".git")).unwrap();
+    project.restore(&first, &whole()).unwrap();
+    assert_eq!(temp.read("lib/f").as_deref(), Some("inner"));
+}
+
+#[test]
+fn a_hard_restore_is_undone_also_after_it_changed_where_snapshots_are_kept() {
+    let temp = TempProject::git();
+    temp.write("a.txt", "one").run_git(&["add", "."]);
+    temp.run_git(&["commit", "-qm", "one"]);
+    let first = save_files(&temp.open(), "in the repository");
+    let private = || {
+        let mut settings = Settings::default();
+        settings.store = StoreKind::Private;
+        temp.open_with(temp.root(), settings)
+    };
+    temp.write("b.txt", "staged").run_git(&["add", "b.txt"]);
+    private().restore(&first, &Wish { mode: Mode::Hard, paths: vec![] }).unwrap();
+    assert_eq!(temp.run_git(&["status", "--porcelain"]), "");
+    temp.open().undo().unwrap();
+    assert_eq!(temp.run_git(&["status", "--porcelain"]), "A  b.txt");
+}
+
+#[test]
+fn a_commit_that_is_gone_is_said_before_anything_moves() {
+    let temp = TempProject::git();
+    let mut settings = Settings::default();
+    settings.store = StoreKind::Private;
+    let project = temp.write("a.txt", "one").open_with(temp.root(), settings);
+    temp.run_git(&["add", "."]);
+    temp.run_git(&["commit", "-qm", "one"]);
+    temp.write("a.txt", "two").run_git(&["commit", "-qam", "two"]);
+    let second = save_files(&project, "second");
+    temp.run_git(&["reset", "-q", "--hard", "HEAD~1"]);
+    temp.run_git(&["reflog", "expire", "--expire=now", "--all"]);
+    temp.run_git(&["gc", "-q", "--prune=now"]);
+    let plan = project.plan_restore(&second, &Wish { mode: Mode::Hard, paths: vec![] }).unwrap();
+    assert!(matches!(plan.refusals(), [Refusal::HeadGone { .. }]), "{:?}", plan.refusals());
+    project.restore(&second, &whole()).unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("two"));
 }
 
 #[test]

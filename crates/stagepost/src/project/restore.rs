@@ -138,22 +138,20 @@ impl Project {
     /// Decides what a restore would do, and touches nothing.
     pub fn plan_restore(&self, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
         let look = self.look(&Files::default())?;
-        self.plan_from(Point::from(&look), target, wish)
+        let plan = self.plan_from(Point::from(&look), target, wish)?;
+        must_know(&plan)?;
+        Ok(plan)
     }
 
     fn plan_from(&self, from: Point, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
         let to = Point::from(snapshot_of(target)?);
         let restore = Restore { from, to, mode: wish.mode, paths: wish.paths.clone() };
-        let plan = self.snapshots()?.plan_restore(&restore)?;
-        match plan.files.unknown.first() {
-            Some(path) => Err(Error::UnknownPath { path: path.clone() }),
-            None => Ok(plan),
-        }
+        Ok(self.snapshots()?.plan_restore(&restore)?)
     }
 
     /// Puts a checkpoint back. What was there before is in a checkpoint first, so that it can be undone.
     pub fn restore(&self, target: &Checkpoint, wish: &Wish) -> Result<RestoreOutcome, Error> {
-        self.carry_out(Verb::Restore, target, wish)
+        self.carry_out(Verb::Restore, target, wish, &[])
     }
 
     /// Undoes the last restore that is not undone.
@@ -171,13 +169,43 @@ impl Project {
     fn go_back(&self, verb: Verb, record: RestoreRecord) -> Result<RestoreOutcome, Error> {
         let found = self.store.checkpoint(&record.safety)?;
         let target = found.and_then(Found::live).ok_or(Error::Pruned { id: record.safety })?;
-        self.carry_out(verb, &target, &Wish { mode: record.mode, paths: record.paths })
+        let made = self.made_by(&record, &target);
+        self.carry_out(verb, &target, &Wish { mode: record.mode, paths: record.paths }, &made)
     }
 
-    fn carry_out(&self, verb: Verb, target: &Checkpoint, wish: &Wish) -> Result<RestoreOutcome, Error> {
+    /// The files that a restore wrote where there were none. Nothing of it is needed to go back, so what cannot be told is
+    /// none: its target may have been pruned since.
+    fn made_by(&self, record: &RestoreRecord, before: &Checkpoint) -> Vec<RepoPath> {
+        let found = self.store.checkpoint(&record.target).ok().flatten();
+        let after = found.and_then(Found::live).and_then(|target| target.content.snapshot);
+        let (Some(before), Some(after), Ok(snapshots)) =
+            (before.content.snapshot.as_ref(), after, self.snapshots())
+        else {
+            return Vec::new();
+        };
+        let changes = snapshots.objects().diff_trees(Some(&before.tree), Some(&after.tree));
+        let made = changes.into_iter().flatten().filter(|change| change.old.is_none());
+        let is_asked = |path: &RepoPath| {
+            record.paths.is_empty() || record.paths.iter().any(|folder| path.is_within(folder))
+        };
+        made.map(|change| change.path).filter(is_asked).collect()
+    }
+
+    /// Puts a checkpoint back. `made` are files that it is about to take away, also where rules leave them out.
+    fn carry_out(
+        &self,
+        verb: Verb,
+        target: &Checkpoint,
+        wish: &Wish,
+        made: &[RepoPath],
+    ) -> Result<RestoreOutcome, Error> {
         let snapshots = self.snapshots()?;
         let _lock = self.restore_lock(snapshots, self.settings.busy_timeout)?;
-        let (plan, safety) = self.protect(target, wish)?;
+        let (plan, safety) = self.protect(target, wish, made)?;
+        // What is undone may be so already.
+        if verb == Verb::Restore {
+            must_know(&plan)?;
+        }
         if !plan.refusals().is_empty() {
             return Err(RestoreError::Refused { refusals: plan.refusals().to_vec() }.into());
         }
@@ -211,15 +239,22 @@ impl Project {
         }
     }
 
-    /// Makes the safety checkpoint and the plan that starts from it. Where ignored files are in the way, another one
-    /// is made that holds them too.
-    fn protect(&self, target: &Checkpoint, wish: &Wish) -> Result<(RestorePlan, Checkpoint), Error> {
+    /// Makes the safety checkpoint and the plan that starts from it. Where ignored files are in the way, or have to go, another
+    /// one is made that holds them too.
+    fn protect(
+        &self,
+        target: &Checkpoint,
+        wish: &Wish,
+        made: &[RepoPath],
+    ) -> Result<(RestorePlan, Checkpoint), Error> {
         let safety = self.save_safety(target, Files::default())?;
         let plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish)?;
-        if plan.files.capture_first.is_empty() || !plan.refusals().is_empty() {
+        let mut force = plan.files.capture_first.clone();
+        force.extend(self.snapshots()?.stand_unheld(made, &snapshot_of(&safety)?.tree)?);
+        if force.is_empty() || !plan.refusals().is_empty() {
             return Ok((plan, safety));
         }
-        let files = Files { force: plan.files.capture_first, ..Files::default() };
+        let files = Files { force, ..Files::default() };
         let safety = self.save_safety(target, files)?;
         let plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish)?;
         Ok((plan, safety))
@@ -319,6 +354,11 @@ impl Project {
         };
         Ok(stacks.flat_map(|stacks| newest(stacks.undo).chain(newest(stacks.redo))).collect())
     }
+}
+
+/// Refuses a path that is neither there nor in the checkpoint: it is a mistake of whoever asks for it.
+fn must_know(plan: &RestorePlan) -> Result<(), Error> {
+    plan.files.unknown.first().map_or(Ok(()), |path| Err(Error::UnknownPath { path: path.clone() }))
 }
 
 /// What an undo has to put back: what was asked for, and what was in its way.

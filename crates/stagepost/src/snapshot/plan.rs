@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::compare::{Change, Side};
 use super::tree::EntryMode;
-use crate::model::{RepoPath, SkipReason, Skipped};
+use crate::model::{ObjectId, RepoPath, SkipReason, Skipped};
 
 /// What a restore will do to the files of a work tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -70,6 +70,8 @@ pub enum LeftReason {
     NotHeldNow(SkipReason),
     /// It was there when the target was taken, but the target could not hold it.
     NotHeldThen(SkipReason),
+    /// The ignore rules that the target holds leave it out, so it may have been there when the target was taken.
+    IgnoredThen,
     /// It is one of Stagepost's own records.
     OwnRecord,
     /// git was told not to look at it, and what stands there is in no snapshot.
@@ -85,6 +87,7 @@ impl fmt::Display for LeftReason {
             }
             Self::NotHeldNow(reason) => write!(f, "no checkpoint can hold it: {}", why(*reason)),
             Self::NotHeldThen(reason) => write!(f, "the checkpoint did not hold it: {}", why(*reason)),
+            Self::IgnoredThen => f.write_str("the checkpoint's own rules ignore it"),
             Self::OwnRecord => f.write_str("one of Stagepost's own records"),
             Self::Unwatched => {
                 f.write_str("no checkpoint holds it: git is told not to look at it (`git update-index`)")
@@ -153,6 +156,14 @@ pub enum Refusal {
     /// HEAD is not where the safety snapshot saw it.
     #[error("HEAD has moved since the safety checkpoint")]
     HeadMoved,
+    /// The commit that HEAD named is not in the repository any more.
+    #[error(
+        "commit {commit}, which HEAD named then, is gone; the files can still be restored (`--mode files`)"
+    )]
+    HeadGone {
+        /// The commit.
+        commit: ObjectId,
+    },
     /// The target's branch now names a commit that the safety snapshot would not keep.
     #[error("branch `{branch}` has moved on since the checkpoint and is not checked out; switch to it first")]
     BranchMoved {
@@ -202,6 +213,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) skipped_now: &'a [Skipped],
     /// What the target does not hold.
     pub(crate) skipped_then: &'a [Skipped],
+    /// Files of now that the target's own ignore rules leave out.
+    pub(crate) ignored_then: &'a [RepoPath],
     /// Stagepost's own records.
     pub(crate) own_records: &'a [RepoPath],
 }
@@ -268,12 +281,29 @@ fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
             replaces: before.clone(),
             content: after.clone(),
         }),
-        (Some(before), None) => match not_held(&change.path, facts.skipped_then) {
-            Some(reason) => plan.left.push(left(LeftReason::NotHeldThen(reason))),
+        (Some(before), None) => match why_left(&change.path, facts) {
+            Some(reason) => plan.left.push(left(reason)),
             None => plan.deletes.push(Delete { path: change.path.clone(), content: before.clone() }),
         },
         (None, None) => {}
     }
+}
+
+/// Says why a file that the target does not hold is not deleted, if so: it may have been there all the same.
+fn why_left(path: &RepoPath, facts: &Facts<'_>) -> Option<LeftReason> {
+    let was_repository = |change: &Change| {
+        change.new.as_ref().is_some_and(is_submodule) && path.is_within(&change.path) && *path != change.path
+    };
+    // The target has a file where a folder is now, or the other way round.
+    let needs_its_place = |change: &Change| {
+        let written = change.new.as_ref().is_some_and(|after| !is_submodule(after)) && *path != change.path;
+        written && (path.is_within(&change.path) || change.path.is_within(path))
+    };
+    let not_held = not_held(path, facts.skipped_then).map(LeftReason::NotHeldThen);
+    let ignored = facts.ignored_then.contains(path) && !facts.changes.iter().any(needs_its_place);
+    let ignored = ignored.then_some(LeftReason::IgnoredThen);
+    let repository = || facts.changes.iter().any(was_repository).then_some(LeftReason::Submodule);
+    not_held.or(ignored).or_else(repository)
 }
 
 /// A write beneath what is a repository now, or where something unheld stands, cannot be done.
@@ -316,7 +346,6 @@ fn not_held(path: &RepoPath, skipped: &[Skipped]) -> Option<SkipReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ObjectId;
 
     fn version(mode: EntryMode, content: u8) -> Option<Side> {
         Some(Side { mode, id: ObjectId::from_bytes(&[content; 20]).unwrap() })

@@ -19,6 +19,7 @@ mod content;
 mod error;
 mod files;
 mod head;
+mod ignored;
 mod index;
 mod parallel;
 mod place;
@@ -34,7 +35,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use super::beneath::Error as FileError;
-use super::beneath::Root;
+use super::beneath::{Node, Root, name};
 use super::capture::Look;
 pub use super::plan::{Delete, FilePlan, Left, LeftReason, Refusal, Write};
 use super::plan::{Facts, decide, selected};
@@ -191,7 +192,8 @@ impl Snapshots {
         let selected = selected(&changes, &restore.paths);
         let obstacles = survey::survey(&root, &selected, &restore.from.skipped)?;
         let unwatched = self.unwatched(&root, &selected)?;
-        let facts = self.facts(restore, &changes);
+        let ignored = self.ignored_then(restore, &changes)?;
+        let facts = self.facts(restore, &changes, &ignored);
         let mut files = decide(Facts { obstacles: &obstacles, unwatched: &unwatched, ..facts });
         files.unknown = self.unknown_paths(restore)?;
         files.refusals.extend(self.repository_refusals(restore)?);
@@ -321,6 +323,25 @@ impl Snapshots {
         Ok(changes)
     }
 
+    /// Picks the files and links that stand in the work tree and that a tree of it does not hold.
+    pub(crate) fn stand_unheld(
+        &self,
+        paths: &[RepoPath],
+        tree: &ObjectId,
+    ) -> Result<Vec<RepoPath>, RestoreError> {
+        let root = Root::open(&self.root)?;
+        let mut found = Vec::new();
+        for path in paths.iter().filter(|path| path.is_safe()) {
+            // A path that leads through a link or a file is not there.
+            let Ok(Some(folder)) = root.folder_of(path.as_bytes()) else { continue };
+            let node = folder.node(name(path.as_bytes()))?;
+            if matches!(node, Node::File(_) | Node::Link(_)) && !self.holds(tree, path)? {
+                found.push(path.clone());
+            }
+        }
+        Ok(found)
+    }
+
     /// Paths that were asked for and are at neither end.
     fn unknown_paths(&self, restore: &Restore) -> Result<Vec<RepoPath>, RestoreError> {
         let mut unknown = Vec::new();
@@ -348,16 +369,23 @@ impl Snapshots {
     /// The tasks of a restore that was planned and allowed before: what is on disk now does not count.
     fn tasks_of(&self, restore: &Restore) -> Result<Vec<Task>, RestoreError> {
         let changes = self.changes_of(restore)?;
-        let files = decide(self.facts(restore, &changes));
+        let ignored = self.ignored_then(restore, &changes)?;
+        let files = decide(self.facts(restore, &changes, &ignored));
         if files.refusals.is_empty() {
             return Ok(Task::all(&files));
         }
         Err(RestoreError::Refused { refusals: files.refusals })
     }
 
-    fn facts<'a>(&'a self, restore: &'a Restore, changes: &'a [Change]) -> Facts<'a> {
+    fn facts<'a>(
+        &'a self,
+        restore: &'a Restore,
+        changes: &'a [Change],
+        ignored_then: &'a [RepoPath],
+    ) -> Facts<'a> {
         Facts {
             changes,
+            ignored_then,
             paths: &restore.paths,
             obstacles: &[],
             unwatched: &[],
@@ -376,7 +404,19 @@ impl Snapshots {
         }
         let Some(user) = &self.user else { return Ok(vec![Refusal::NoRepository]) };
         let to = &restore.to.position;
-        Ok(position::refusals(&restore.from.position, to, &self.circumstances(user, to)?))
+        let mut refusals = position::refusals(&restore.from.position, to, &self.circumstances(user, to)?);
+        refusals.extend(self.gone_head(to)?.map(|commit| Refusal::HeadGone { commit }));
+        Ok(refusals)
+    }
+
+    /// The commit that HEAD goes to, if the repository does not have it. Snapshots that are kept apart keep no commit of the
+    /// user's.
+    fn gone_head(&self, to: &Position) -> Result<Option<ObjectId>, RestoreError> {
+        let Some(commit) = to.head.as_ref().filter(|_| self.is_apart() || self.elsewhere.is_some()) else {
+            return Ok(None);
+        };
+        let there = self.rules_git.try_run(&["cat-file", "-e", commit.as_str()], b"")?.status.success();
+        Ok((!there).then(|| commit.clone()))
     }
 }
 

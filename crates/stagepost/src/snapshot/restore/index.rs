@@ -3,6 +3,7 @@
 //! The lock file is a second name of the finished index, so a kill between locking and renaming leaves a lock that
 //! the next command recognises as ours (same file, two names) and removes. Nobody else's lock is ever touched.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -80,29 +81,36 @@ impl Snapshots {
         Ok(id.map_err(|_| GitError::Answer { command: "write-tree".to_owned() })?)
     }
 
-    /// Copies into the user's repository what only a private store holds of a tree: an index must not name objects
-    /// that git cannot find.
+    /// Copies into the user's repository what only a private store holds of a tree, now or while it was the one in use: an
+    /// index must not name objects that git cannot find.
     fn bring_blobs(&self, tree: &ObjectId) -> Result<(), RestoreError> {
-        if !self.is_apart() {
+        if !self.is_apart() && self.elsewhere.is_none() {
             return Ok(());
         }
-        let missing = self.rules_git.try_run(&["cat-file", "-e", tree.as_str()], b"")?;
-        for entry in self.objects.tree(tree)? {
-            match entry.mode {
-                EntryMode::Folder => self.bring_blobs(&entry.id)?,
-                EntryMode::Submodule => {}
-                _ => self.bring(&entry.id, ObjectKind::Blob)?,
-            }
+        let mut parts = Vec::new();
+        self.parts_of(tree, &mut parts)?;
+        let asked: String = parts.iter().map(|(id, _)| format!("{id}\n")).collect();
+        let told = self.rules_git.run(&["cat-file", "--batch-check"], asked.as_bytes())?;
+        let told = String::from_utf8_lossy(&told);
+        let missing: HashSet<&str> = told.lines().filter_map(|line| line.strip_suffix(" missing")).collect();
+        for (id, kind) in parts.iter().filter(|(id, _)| missing.contains(id.as_str())) {
+            let Some((_, bytes)) = self.objects.find(id)? else { continue };
+            let args = ["hash-object", "-w", "-t", kind.as_str(), "--literally", "--stdin"];
+            self.rules_git.run(&args, &bytes)?;
         }
-        if missing.status.success() { Ok(()) } else { self.bring(tree, ObjectKind::Tree) }
+        Ok(())
     }
 
-    fn bring(&self, id: &ObjectId, kind: ObjectKind) -> Result<(), RestoreError> {
-        if self.rules_git.try_run(&["cat-file", "-e", id.as_str()], b"")?.status.success() {
-            return Ok(());
+    /// Lists a tree and everything in it, the tree last.
+    fn parts_of(&self, tree: &ObjectId, parts: &mut Vec<(ObjectId, ObjectKind)>) -> Result<(), RestoreError> {
+        for entry in self.objects.tree(tree)? {
+            match entry.mode {
+                EntryMode::Folder => self.parts_of(&entry.id, parts)?,
+                EntryMode::Submodule => {}
+                _ => parts.push((entry.id, ObjectKind::Blob)),
+            }
         }
-        let Some((_, bytes)) = self.objects.find(id)? else { return Ok(()) };
-        self.rules_git.run(&["hash-object", "-w", "-t", kind.as_str(), "--literally", "--stdin"], &bytes)?;
+        parts.push((tree.clone(), ObjectKind::Tree));
         Ok(())
     }
 }
