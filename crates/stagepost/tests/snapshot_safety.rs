@@ -77,6 +77,20 @@ fn a_bare_repository_is_refused_and_its_work_trees_are_not() {
     assert_eq!(snapshot.tree.as_str(), fixture.oracle_in(&linked));
 }
 
+#[test]
+fn rules_that_are_a_pipe_end_a_capture_at_its_deadline() {
+    for pipe in [".gitignore", "dir/.gitattributes", ".git/info/exclude", ".git/info/attributes"] {
+        let fixture = Fixture::new();
+        let _ = fs::remove_file(fixture.root.join(pipe));
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, fixture.root.join(pipe), mode).unwrap();
+        let options = Capture { deadline: Some(Duration::from_millis(500)), ..Capture::default() };
+        let ended = fixture.open().capture(&id(), &options);
+        // git itself passes over some of them.
+        assert!(matches!(ended, Ok(_) | Err(CaptureError::Deadline { .. })), "{pipe}: {ended:?}");
+    }
+}
+
 const WAYS: [(Keep, Way); 3] =
     [(Keep::Repository, Way::Fastest), (Keep::Repository, Way::GitProgram), (Keep::Private, Way::Fastest)];
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::support::{TempProject, contents};
+use crate::support::{PROGRAM, Ran, TempProject, contents};
 
 const NOTES: &str = "Ship it on Tuesday, not before.";
 
@@ -29,6 +29,34 @@ fn a_sound_store_is_called_sound() {
     assert_eq!(project.json(&["doctor"])["checks"].as_array().unwrap().len(), 6);
     assert_eq!(project.ok(&["doctor"]).matches("good").count(), 6);
     assert_eq!(project.ok(&["--quiet", "doctor"]), "");
+}
+
+#[test]
+fn on_a_full_disk_what_was_saved_can_be_read_and_nothing_is_called_saved() {
+    let (project, ids) = saved();
+    // No file may become longer than a few blocks, so there is no room for what connections share.
+    let cramped = |args: &str| {
+        let line = format!("trap '' XFSZ; ulimit -f 16; exec {PROGRAM} {args}");
+        Ran::of(project.tool("/bin/sh", ["-c", &line]).output())
+    };
+    for whole in [false, true] {
+        if whole {
+            project.fold();
+        }
+        for name in ["store.db-shm", "store.db-wal"].into_iter().filter(|name| whole || name.ends_with("shm"))
+        {
+            let _ = fs::remove_file(project.store.join(name));
+        }
+        let listed = cramped("--quiet log");
+        assert_eq!((listed.code, listed.out.lines().count()), (0, 2), "{listed:?}");
+        assert!(cramped("show --artifact notes").out.contains(NOTES));
+        assert_eq!(cramped("verify").code, 0);
+        assert_eq!(cramped("").code, 0);
+        let refused = cramped("save -m more --no-files");
+        assert_eq!(refused.code, 1, "{refused:?}");
+        assert!(refused.err.contains("check that the disk is not full"), "{refused:?}");
+        assert_eq!(project.ok(&["--quiet", "log"]).lines().next(), Some(ids[1].as_str()));
+    }
 }
 
 #[test]

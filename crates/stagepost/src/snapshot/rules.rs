@@ -81,17 +81,26 @@ impl Rules {
             key: [0; 32],
             needs_git: unusual(&config).or(by_process).or(by_info),
         };
+        if !rules.files().iter().all(|file| is_plain(file)) {
+            rules.needs_git = Some("rules that are no file");
+            return Ok(rules);
+        }
         rules.key = rules.key_of(&config.to_bstring());
         Ok(rules)
+    }
+
+    /// Every file outside the work tree that has a say, whether it is there or not.
+    fn files(&self) -> Vec<PathBuf> {
+        let info = self.common_dir.join("info");
+        let own = [info.join("exclude"), info.join("attributes")];
+        own.iter().chain(&self.excludes_file).chain(&self.attribute_files).cloned().collect()
     }
 
     /// Names the configuration and the content of every file outside the work tree that has a say.
     fn key_of(&self, config: &[u8]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         hasher.update(MEANING).update(config);
-        let info = self.common_dir.join("info");
-        let files = [info.join("exclude"), info.join("attributes")];
-        for path in files.iter().chain(&self.excludes_file).chain(&self.attribute_files) {
+        for path in self.files() {
             let content = std::fs::read(path).unwrap_or_default();
             hasher.update(&(content.len() as u64).to_le_bytes()).update(&content);
         }
@@ -292,6 +301,12 @@ impl Judge {
         });
         name.filter(|name| !name.is_empty())
     }
+}
+
+/// Says whether rules can be read from a path without waiting for somebody: it is a file, or there is nothing. Where it is not,
+/// git reads it, and is ended when the capture has to be.
+pub(super) fn is_plain(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |found| found.is_file())
 }
 
 /// Where configuration is outside the repository.

@@ -18,7 +18,7 @@ use super::capture::{Capture, CaptureError, Deadline};
 use super::hold::{Held, Holder};
 use super::index::Index;
 use super::queue::{Job, Queue};
-use super::rules::Rules;
+use super::rules::{Rules, is_plain};
 use super::secret::is_secret;
 use super::sink::Sink;
 use super::stamp::{Fingerprint, Nature, Stamp, look_at};
@@ -397,6 +397,10 @@ impl<'w, 'a> Worker<'w, 'a> {
         own: &mut Vec<Job<'a>>,
     ) -> Result<(), Stopped> {
         let names = self.names(folder, &job)?;
+        if names.iter().any(|(name, file_type)| self.is_odd_rules(&job, name, *file_type)) {
+            self.walk.needs_git.store(true, Ordering::Relaxed);
+            return Ok(());
+        }
         let is_repository = |name: &(Vec<u8>, FileType)| name.0 == b".git";
         let maybe = !job.path.is_empty() && names.iter().any(is_repository);
         if let Some(outcome) = maybe.then(|| self.nested(&job)).flatten() {
@@ -422,6 +426,14 @@ impl<'w, 'a> Worker<'w, 'a> {
         }
         let record = job.record;
         self.put(job, Outcome::Listed { stamp, entries, record })
+    }
+
+    /// Says whether a name is that of an ignore or attribute file that cannot simply be read, such as a pipe.
+    fn is_odd_rules(&self, job: &Job<'a>, name: &[u8], file_type: FileType) -> bool {
+        let place = || self.walk.root.join(OsStr::from_bytes(&join(&job.path, name)));
+        is_rule_file(name)
+            && !matches!(file_type, FileType::RegularFile | FileType::Directory)
+            && !is_plain(&place())
     }
 
     fn names(&mut self, folder: &OwnedFd, job: &Job<'a>) -> Result<Vec<(Vec<u8>, FileType)>, Stopped> {

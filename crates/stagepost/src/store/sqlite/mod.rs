@@ -58,6 +58,8 @@ pub struct SqliteStore {
     writer: Mutex<Option<Writer>>,
     group: Group<Job, Result<Outcome, Error>>,
     recent: Arc<Recent>,
+    /// Why it can be read from, by one at a time, and not be written to, if so: the disk is full.
+    cramped: Option<Error>,
 }
 
 impl std::fmt::Debug for SqliteStore {
@@ -69,11 +71,12 @@ impl std::fmt::Debug for SqliteStore {
 impl SqliteStore {
     /// Opens the store in `folder`.
     pub fn open(folder: &Path, options: &OpenOptions) -> Result<Self, Error> {
-        let (folder, reader) = open::first(folder, options)?;
+        let open::First { folder, connection, cramped } = open::first(folder, options)?;
         Ok(Self {
             folder,
+            cramped,
             busy: options.busy,
-            readers: Mutex::new(vec![reader]),
+            readers: Mutex::new(vec![connection]),
             writer: Mutex::new(None),
             group: Group::new(),
             recent: Arc::new(Recent::default()),
@@ -90,7 +93,10 @@ impl SqliteStore {
         let idle = lock(&self.readers).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => open::connect(&self.folder, self.busy)?,
+            None => {
+                self.must_have_room()?;
+                open::connect(&self.folder, self.busy)?
+            }
         };
         let result = work(&connection).map_err(|error| match error {
             Error::Busy { .. } => Error::Busy { waited: self.busy },
@@ -117,8 +123,13 @@ impl SqliteStore {
         Ok(newest.first().and_then(|newest| u64::try_from(*newest).ok()).unwrap_or(0))
     }
 
+    fn must_have_room(&self) -> Result<(), Error> {
+        self.cramped.as_ref().map_or(Ok(()), |why| Err(writer::again(why)))
+    }
+
     /// Has a job carried out in a transaction, together with those of other threads, and waits until it is durable.
     fn submit(&self, job: Job) -> Result<Outcome, Error> {
+        self.must_have_room()?;
         let commit = |jobs: Vec<Job>, alone| {
             let mut slot = lock(&self.writer);
             let writer = match slot.take() {

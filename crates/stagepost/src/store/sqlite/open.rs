@@ -38,8 +38,16 @@ impl Default for OpenOptions {
     }
 }
 
+/// A store that was found or made.
+pub(super) struct First {
+    pub(super) folder: PathBuf,
+    pub(super) connection: Connection,
+    /// Why there is no file for what several connections share, such as a full disk; then there is this one, and it only reads.
+    pub(super) cramped: Option<Error>,
+}
+
 /// Opens the first connection, making or migrating the store if that is needed.
-pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<(PathBuf, Connection), Error> {
+pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<First, Error> {
     if options.create {
         make_folder(folder)?;
     }
@@ -49,36 +57,66 @@ pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<(PathBuf, Co
         make_database(&folder, options.busy)?;
     }
     fs::metadata(&database).map_err(failed("open", &database))?;
-    let mut connection = connect(&folder, options.busy)?;
-    let found = format_of(&connection, &database)?;
+    let look = |connection: Connection| format_of(&connection, &database).map(|format| (connection, format));
+    let (mut connection, found, cramped) = match connect(&folder, options.busy).and_then(look) {
+        Err(error) if is_cramped(&error) => {
+            let (connection, found) =
+                connect_to(database.clone(), options.busy, Means::Alone).and_then(look)?;
+            (connection, found, Some(error))
+        }
+        opened => opened.map(|(connection, found)| (connection, found, None))?,
+    };
     if found > schema::FORMAT {
         return Err(Error::TooNew { path: database, found, known: schema::FORMAT });
     }
     if found < schema::FORMAT {
         migrate(&mut connection, &folder, options.create)?;
     }
-    Ok((folder, connection))
+    Ok(First { folder, connection, cramped })
+}
+
+/// Says whether there was no room for the index of the log, as on a full disk.
+fn is_cramped(error: &Error) -> bool {
+    let Error::Database { source, .. } = error else { return false };
+    source.sqlite_error().is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
 }
 
 /// Opens one more connection to a store that is known to be sound.
 pub(super) fn connect(folder: &Path, busy: Duration) -> Result<Connection, Error> {
-    connect_to(folder.join(DATABASE), busy, None)
+    connect_to(folder.join(DATABASE), busy, Means::Shared)
 }
 
 /// Opens the connection that writes. What it writes to the log can be gathered.
 pub(super) fn connect_writer(folder: &Path) -> Result<Connection, Error> {
-    connect_to(folder.join(DATABASE), Duration::ZERO, stagepost_vfs::name())
+    connect_to(
+        folder.join(DATABASE),
+        Duration::ZERO,
+        stagepost_vfs::name().map_or(Means::Shared, Means::Through),
+    )
 }
 
-fn connect_to(path: PathBuf, busy: Duration, layer: Option<&'static CStr>) -> Result<Connection, Error> {
+/// How a connection reaches its files.
+enum Means {
+    /// As SQLite does by itself.
+    Shared,
+    /// Through a layer of this name.
+    Through(&'static CStr),
+    /// With the index of the log in memory: nobody else can have the store open meanwhile.
+    Alone,
+}
+
+fn connect_to(path: PathBuf, busy: Duration, means: Means) -> Result<Connection, Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let opened = match layer {
-        Some(layer) => Connection::open_with_flags_and_vfs(&path, flags, layer),
-        None => Connection::open_with_flags(&path, flags),
+    let opened = match means {
+        Means::Through(layer) => Connection::open_with_flags_and_vfs(&path, flags, layer),
+        Means::Shared | Means::Alone => Connection::open_with_flags(&path, flags),
     };
     let opened = opened.and_then(|connection| {
         connection.busy_timeout(busy)?;
+        if matches!(means, Means::Alone) {
+            connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        }
         configured(connection)
     });
     opened.map_err(|error| match error.sqlite_error_code() {
@@ -97,7 +135,7 @@ fn make_database(folder: &Path, busy: Duration) -> Result<(), Error> {
     refuse_to_forget(folder)?;
     remove_unfinished(folder)?;
     make_file(&beside)?;
-    let mut connection = connect_to(beside.clone(), busy, None)?;
+    let mut connection = connect_to(beside.clone(), busy, Means::Shared)?;
     make_tables(&mut connection)?;
     connection.close().map_err(|(_, error)| db("make the store")(error))?;
     fs::rename(&beside, &database).map_err(failed("make", &database))?;

@@ -350,7 +350,8 @@ pub(super) fn fail_all(results: Results, error: Error) -> Results {
     results.into_iter().zip(failed).map(|(result, failed)| result.and(failed)).collect()
 }
 
-fn again(error: &Error) -> Error {
+/// The same failure once more.
+pub(super) fn again(error: &Error) -> Error {
     match error {
         Error::Busy { waited } => Error::Busy { waited: *waited },
         Error::Gone { path } => Error::Gone { path: path.clone() },
