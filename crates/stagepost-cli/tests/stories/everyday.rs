@@ -5,6 +5,15 @@ use serde_json::json;
 use crate::support::{PROGRAM, Ran, TempProject, masked};
 
 #[test]
+fn an_empty_folder_with_the_name_of_ours_is_no_store_in_a_repository() {
+    let project = TempProject::new();
+    std::fs::create_dir(project.folder.join(".stagepost")).unwrap();
+    project.save("first", &[]);
+    assert!(project.store.join("store.db").is_file(), "it is where git cannot clean it away");
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1);
+}
+
+#[test]
 fn a_repository_needs_no_setting_up() {
     let project = TempProject::new();
     assert!(project.ok(&[]).contains("nothing saved yet"));

@@ -36,12 +36,16 @@ impl Place {
         let start =
             folder_at(start).map_err(|source| FindError::Folder { path: start.to_owned(), source })?;
         for folder in start.ancestors() {
-            if folder.join(OWN_FOLDER).is_dir() {
+            let own = folder.join(OWN_FOLDER);
+            if is_store(&own) {
                 return Ok(Some(Self::without_git(folder)));
             }
             if let Some(git) = GitPlace::at(folder)? {
                 let store = git.common_dir.join("stagepost");
                 return Ok(Some(Self { root: folder.to_owned(), store, git: Some(git) }));
+            }
+            if own.is_dir() {
+                return Ok(Some(Self::without_git(folder)));
             }
         }
         Ok(None)
@@ -98,6 +102,12 @@ impl GitPlace {
         let worktree = dir.file_name().map(|name| name.to_string_lossy().into_owned());
         Ok(Some(Self { dir, common_dir, worktree }))
     }
+}
+
+/// Says whether a folder holds a store, or what is left of one. An empty folder of that name in a repository is none. One that may
+/// not be looked at is: opening it will say why.
+fn is_store(own: &Path) -> bool {
+    ["store.db", "head"].iter().any(|name| own.join(name).try_exists().unwrap_or(true))
 }
 
 fn folder_at(path: &Path) -> io::Result<PathBuf> {
