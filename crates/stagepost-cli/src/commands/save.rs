@@ -12,7 +12,14 @@ use crate::ui::{self, BOLD};
 #[derive(Debug, clap::Args)]
 pub(crate) struct SaveArgs {
     /// What it is, in words
-    #[arg(long, short, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        short,
+        value_name = "TEXT",
+        default_value = "",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
     message: String,
     /// Give it a name to find it by: `good`, or with a value `release=1.2`
     #[arg(long, value_name = "NAME[=VALUE]")]

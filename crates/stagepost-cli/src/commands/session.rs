@@ -61,7 +61,7 @@ struct CreateArgs {
     #[arg(long, value_name = "ID")]
     session_id: String,
     /// What the checkpoint is, in words
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     description: String,
     /// The phase: plan, generate_tasks, implement, validate or cleanup
     #[arg(long)]

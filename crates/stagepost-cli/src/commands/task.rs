@@ -39,7 +39,7 @@ struct SaveArgs {
     #[arg(long)]
     stage: String,
     /// What it is, in words
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     message: String,
     /// Keep a JSON object with it
     #[arg(long, value_name = "JSON")]
@@ -89,7 +89,7 @@ struct RecoverArgs {
     #[arg(long, value_name = "KIND")]
     error: String,
     /// What went wrong, in words
-    #[arg(long, short, value_name = "TEXT")]
+    #[arg(long, short, value_name = "TEXT", allow_hyphen_values = true)]
     message: Option<String>,
 }
 

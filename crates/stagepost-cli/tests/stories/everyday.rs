@@ -5,6 +5,16 @@ use serde_json::json;
 use crate::support::{PROGRAM, Ran, TempProject, masked};
 
 #[test]
+fn what_is_said_may_begin_as_an_option_does() {
+    let project = TempProject::new();
+    project.save("- the parser\n- the tests", &[]);
+    project.ok(&["save", "-m", "--- so far ---"]);
+    let said = project.json(&["log"]);
+    assert_eq!(said["checkpoints"][0]["description"], json!("--- so far ---"));
+    assert_eq!(said["checkpoints"][1]["description"], json!("- the parser\n- the tests"));
+}
+
+#[test]
 fn an_empty_folder_with_the_name_of_ours_is_no_store_in_a_repository() {
     let project = TempProject::new();
     std::fs::create_dir(project.folder.join(".stagepost")).unwrap();
