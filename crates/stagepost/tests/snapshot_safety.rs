@@ -91,6 +91,31 @@ fn rules_that_are_a_pipe_end_a_capture_at_its_deadline() {
     }
 }
 
+#[test]
+fn what_a_partial_clone_left_with_its_remote_is_no_damage_and_what_was_lost_is() {
+    let source = Fixture::new();
+    source.git(&["config", "uploadpack.allowFilter", "true"]);
+    let fixture = Fixture::bare();
+    let url = format!("file://{}", source.root.display());
+    let clone = ["clone", "-q", "--filter=blob:none", "--no-checkout", &url, "."];
+    fixture.git(&clone);
+    fixture.git(&["sparse-checkout", "set", "--no-cone", "/a.txt"]);
+    fixture.git(&["checkout", "-q"]);
+    fixture.write("mine.txt", "only here\n");
+    let snapshots = fixture.open();
+    let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+    snapshots.check(&snapshot).unwrap();
+    for pack in
+        fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(|entry| entry.unwrap().path())
+    {
+        let promised = pack.with_extension("promisor").exists();
+        if !promised {
+            fs::remove_file(pack).unwrap();
+        }
+    }
+    assert!(fixture.open().check(&snapshot).is_err(), "our own objects are with nobody else");
+}
+
 const WAYS: [(Keep, Way); 3] =
     [(Keep::Repository, Way::Fastest), (Keep::Repository, Way::GitProgram), (Keep::Private, Way::Fastest)];
 

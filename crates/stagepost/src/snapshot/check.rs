@@ -1,5 +1,7 @@
 //! Checking that a snapshot is whole: every object it needs is there and is what its name says.
 
+use std::collections::HashSet;
+
 use super::objects::{ObjectError, ObjectKind, Objects};
 use super::tree::EntryMode;
 use super::{GitError, Snapshots};
@@ -45,19 +47,35 @@ impl Snapshots {
         if commit.is_none_or(|commit| commit.tree != snapshot.tree) {
             return Err(Damage::Record { commit: snapshot.commit.clone() });
         }
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = if self.store.partial { self.promised(snapshot) } else { HashSet::new() };
         for tree in [Some(&snapshot.tree), snapshot.index_tree.as_ref()].into_iter().flatten() {
             self.check_tree(tree, &[], &mut seen)?;
         }
         Ok(())
     }
 
-    fn check_tree(
-        &self,
-        id: &ObjectId,
-        path: &[u8],
-        seen: &mut std::collections::HashSet<ObjectId>,
-    ) -> Result<(), Damage> {
+    /// Lists what a partial clone does not have of HEAD's files: it is with the remote, and a snapshot of them shares it.
+    fn promised(&self, snapshot: &Snapshot) -> HashSet<ObjectId> {
+        let head = snapshot.head.as_ref().and_then(|head| self.objects.commit(head).ok());
+        let (mut missing, mut folders) = (HashSet::new(), Vec::from_iter(head.map(|head| head.tree)));
+        while let Some(folder) = folders.pop() {
+            let Ok(entries) = self.objects.tree(&folder) else {
+                missing.insert(folder);
+                continue;
+            };
+            for entry in entries {
+                match entry.mode {
+                    EntryMode::Folder => folders.push(entry.id),
+                    EntryMode::Submodule => {}
+                    _ if matches!(self.objects.find(&entry.id), Ok(None)) => _ = missing.insert(entry.id),
+                    _ => {}
+                }
+            }
+        }
+        missing
+    }
+
+    fn check_tree(&self, id: &ObjectId, path: &[u8], seen: &mut HashSet<ObjectId>) -> Result<(), Damage> {
         if !seen.insert(id.clone()) {
             return Ok(());
         }

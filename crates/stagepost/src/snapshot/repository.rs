@@ -47,6 +47,8 @@ pub(super) struct Repository {
     pub(super) work_tree: Option<PathBuf>,
     /// Its configuration says that it has none, and this is not a linked one.
     pub(super) bare: bool,
+    /// It is a partial clone: some of its objects are with a remote.
+    pub(super) partial: bool,
 }
 
 impl Repository {
@@ -78,6 +80,7 @@ impl Repository {
             needs_git: None,
             work_tree: None,
             bare: false,
+            partial: false,
         };
         repository.read_config(&config)?;
         Ok(repository)
@@ -119,10 +122,18 @@ impl Repository {
                     ("objectformat", "sha1") | ("refstorage", "files") => {}
                     ("refstorage", "reftable") => self.refs = RefKind::Reftable,
                     ("worktreeconfig" | "noop" | "noop-v1" | "preciousobjects" | "relativeworktrees", _) => {}
-                    (other, _) => self.needs_git = Some(format!("the extension `{other}`")),
+                    (other, _) => {
+                        self.partial |= other == "partialclone";
+                        self.needs_git = Some(format!("the extension `{other}`"));
+                    }
                 }
             }
         }
+        let remotes = file.sections_by_name("remote").into_iter().flatten();
+        let named = remotes.filter_map(|section| section.header().subsection_name().map(ToString::to_string));
+        let is_promisor =
+            |name: String| file.boolean(format!("remote.{name}.promisor").as_str()).ok().flatten();
+        self.partial |= named.filter_map(is_promisor).any(|promisor| promisor);
         if self.hash == HashKind::Sha256 || self.refs == RefKind::Reftable {
             self.needs_git = Some("its kind of object names or refs".to_owned());
         }
