@@ -158,10 +158,11 @@ fn tell(text: &str) {
     let _ = io::stderr().lock().write_all((text + "\n").as_bytes());
 }
 
-/// A reader that has had enough, such as `head`, is no failure.
+/// A reader that has had enough, such as `head`, is no failure. The command goes on: what it does is done, and it ends
+/// with the code that it would have ended with. A no that nobody reads is still a no.
 fn done(written: io::Result<()>) -> Result<(), Failure> {
     match written {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(Failure::printing),
     }
 }

@@ -358,3 +358,38 @@ fn a_thing_is_one_and_columns_are_straight() {
         text.lines().filter_map(|line| line.find("just now")).collect();
     assert_eq!((text.lines().count(), places.len()), (3, 1), "{text}");
 }
+
+#[test]
+fn a_reader_that_leaves_changes_nothing_of_how_a_command_ends() {
+    let project = TempProject::new();
+    let unread = |args: &[&str]| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        Ran::of(project.tool(PROGRAM, args).stdout(writer).output())
+    };
+    let silent = |ran: Ran| if ran.err.is_empty() { ran.code } else { panic!("{ran:?}") };
+    assert_eq!(silent(unread(&["gate", "ask", "--id", "n", "Drop the database?"])), 6);
+    assert_eq!(silent(unread(&["gate", "wait", "n", "--timeout", "10ms"])), 6);
+    project.ok(&["gate", "answer", "n", "no"]);
+    for form in [&[][..], &["--json"], &["--quiet"]] {
+        let ask = [form, &["gate", "ask", "--id", "n", "Drop the database?"]].concat();
+        assert_eq!(silent(unread(&ask)), 7, "{form:?}");
+        assert_eq!(silent(unread(&[form, &["gate", "wait", "n"]].concat())), 7, "{form:?}");
+    }
+    assert_eq!(silent(unread(&["--json", "show", "nosuch"])), 3);
+    assert_eq!(silent(unread(&["log", "--all"])), 0);
+
+    project.write("flow.yaml", "name: f\nsteps:\n  - {id: one, run: 'exit 1'}\n");
+    assert_eq!(unread(&["flow", "run", "flow.yaml", "--run-id", "r"]).code, 1);
+    assert_eq!(unread(&["flow", "resume", "r"]).code, 1);
+
+    // What a command does is done, whoever reads of it.
+    (0..3).for_each(|_| drop(project.save("x", &["--run", "many"])));
+    assert_eq!(unread(&["gc", "--keep", "1"]).code, 0);
+    assert_eq!(project.ok(&["--quiet", "log", "--run", "many"]).lines().count(), 1);
+    project.write("payload.txt", "something to be kept");
+    project.save("x", &["--artifact", "p=payload.txt"]);
+    project.database().execute_batch("DELETE FROM pieces").unwrap();
+    assert_eq!(unread(&["verify"]).code, 5);
+    assert_eq!(unread(&["--json", "verify"]).code, 5);
+}
