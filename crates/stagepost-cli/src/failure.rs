@@ -385,6 +385,13 @@ impl From<gate::Error> for Failure {
             E::StillWaiting { .. } => {
                 (Code::Refused, "`stagepost gate answer GATE TEXT` answers it".to_owned())
             }
+            E::Unseen { .. } => {
+                (Code::Refused, "ask in other words: a person must see what a yes is to".to_owned())
+            }
+            E::TokenAnswer { .. } => (
+                Code::Refused,
+                "hand a token over in the environment or a file, and answer with its name".to_owned(),
+            ),
             E::Invalid { .. } => return Self::from_error(Code::Usage, &error),
             E::Unreadable { .. } => (Code::Integrity, VERIFY.to_owned()),
             _ => return Self::from_error(Code::Failed, &error),

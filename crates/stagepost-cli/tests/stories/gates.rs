@@ -516,3 +516,53 @@ fn gates_are_listed_in_columns_and_shown_as_json_in_every_form() {
     }
     project.run(&["gate", "ask", "Go?", "--id", "a/b"]).fails(2, &["cannot be the name of a gate"]);
 }
+
+/// What looks like a token, and is not stored: one per number.
+fn lookalike(number: u32) -> String {
+    format!("ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6{number:04}")
+}
+
+#[test]
+fn a_yes_holds_for_what_was_really_asked() {
+    let project = TempProject::new();
+    let (one, other) = (lookalike(1), lookalike(2));
+    let ask =
+        |message: &str| project.run(&["gate", "ask", "--id", "q", "Go on?", "-m", message, "--pending"]);
+    assert_eq!(ask(&one).code, 6);
+    project.ok(&["gate", "answer", "q", "yes"]);
+    assert_eq!(ask(&one).code, 0, "the same finds its answer");
+    assert_eq!(ask(&other).code, 6, "something else is asked again");
+    let data = |token: &str| {
+        project.write("data.json", json!({"branch": token}).to_string());
+        project.run(&["gate", "ask", "--id", "d", "Delete it?", "--data", "data.json", "--pending"])
+    };
+    assert_eq!(data(&one).code, 6);
+    project.ok(&["gate", "answer", "d", "yes"]);
+    assert_eq!((data(&one).code, data(&other).code), (0, 6));
+    let shown = project.ok(&["--json", "gate", "list", "--all"]);
+    assert!(shown.contains("***") && !shown.contains("a1B2c3"), "{shown}");
+    project.ok(&["verify"]);
+}
+
+#[test]
+fn what_a_person_could_not_see_is_not_asked() {
+    let project = TempProject::new();
+    let (one, other) = (lookalike(1), lookalike(2));
+    let refused = |what: &str, args: &[&str]| {
+        let ran = project.run(&[&["gate", "ask", "--id", "q", "--pending"], args].concat());
+        ran.fails(4, &["this cannot be asked", what, "looks like a token"]);
+        assert!(!ran.err.contains("a1B2c3"), "{ran:?}");
+    };
+    refused("the question", &[&format!("Delete the branch {one}?")]);
+    refused("option 2", &["Which?", "--kind", "choose", "--option", "none", "--option", &one]);
+    refused("option 1", &["Which?", "--kind", "choose", "--option", &one, "--option", &other]);
+    refused("option 1", &["Which?", "--kind", "choose", "--option", &format!("{one}=first")]);
+    refused("option 2", &["Which?", "--kind", "choose", "--option", "a=the ***", "--option", "b=the ***"]);
+    refused("the phrase", &["Delete?", "--risk", "high", "--phrase", &format!("delete {one}")]);
+    assert_eq!(project.ok(&["--quiet", "gate", "list", "--all"]), "");
+
+    assert_eq!(project.run(&["gate", "ask", "--id", "i", "Which key?", "--kind", "input"]).code, 6);
+    project.run(&["gate", "answer", "i", &one]).fails(4, &["gate `i` cannot take this answer", "its name"]);
+    assert_eq!(project.run(&["gate", "wait", "i", "--timeout", "10ms"]).code, 6, "it waits on");
+    project.ok(&["gate", "answer", "i", "DEPLOY_KEY"]);
+}

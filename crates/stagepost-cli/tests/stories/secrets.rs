@@ -115,8 +115,13 @@ fn what_looks_like_a_token_is_stored_nowhere() {
         project.ok(&["task", "note", text]);
         project.ok(&["task", "recover", "--task", "1", "--error", "implementation", "-m", text]);
         let gate = format!("g{number}");
-        project.run(&["gate", "ask", "--kind", "input", "--id", &gate, text]);
-        project.ok(&["gate", "answer", &gate, text]);
+        project
+            .run(&["gate", "ask", "--kind", "input", "--id", &gate, text])
+            .fails(4, &["looks like a token"]);
+        project.run(&["gate", "ask", "--kind", "input", "--id", &gate, "--message", text]);
+        project.run(&["gate", "answer", &gate, text]).fails(4, &["looks like a token"]);
+        project.run(&["gate", "ask", "--kind", "approve", "--id", &gate, "--message", text]);
+        project.ok(&["gate", "answer", &gate, &format!("no, {text}")]);
         plans(&project, &token);
         flows(&project, &token, &number);
     }

@@ -3,8 +3,8 @@
 use super::gates::Line;
 use super::record::{Attempt, Moment, Origin};
 use super::{Answer, Error, Gate, GateId, Gates, Unclear};
-use crate::model::Hash;
-use crate::reply::Action;
+use crate::model::{Hash, has_tokens};
+use crate::reply::{Action, Kind};
 
 /// What somebody said at a gate.
 #[derive(Debug, Clone)]
@@ -57,6 +57,10 @@ impl Gates<'_> {
             }
             if said.seen.is_some_and(|seen| seen != gate.shown) {
                 return Err(Error::Changed { id: id.clone() });
+            }
+            // The text is what was asked for; any other answer means the same without its tokens.
+            if gate.prompt.kind == Kind::Input && has_tokens(&said.words) {
+                return Err(Error::TokenAnswer { id: id.clone() });
             }
             self.take(&gate, said)
         })

@@ -84,6 +84,18 @@ pub enum Error {
         /// What is wrong with it.
         what: String,
     },
+    /// A part of the question would be shown as `***`: nobody would know what a yes to it means.
+    #[error("this cannot be asked: {what} has what looks like a token in it, and would be shown as `***`")]
+    Unseen {
+        /// Which part.
+        what: String,
+    },
+    /// A text that was asked for would be stored and handed back as `***`.
+    #[error("gate `{id}` cannot take this answer: it looks like a token, and would be handed back as `***`")]
+    TokenAnswer {
+        /// The gate.
+        id: GateId,
+    },
     /// What is stored of a gate cannot be read.
     #[error("what is stored of gate `{}` cannot be read", id.escape_debug())]
     Unreadable {

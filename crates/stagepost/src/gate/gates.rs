@@ -109,7 +109,7 @@ impl<'p> Gates<'p> {
         let of = self.run_for(ask)?;
         let files = ask.files.then(|| self.project.context().ids.checkpoint(now));
         let moment = Moment::Asked {
-            prompt: Box::new(prompt.clone()),
+            prompt: Box::new(prompt.without_tokens()),
             of: of.clone(),
             by: self.project.context().who.clone(),
             shown: prompt.shown(),

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Error, Options, route};
-use crate::model::{Hash, canonical, redact_text, redact_value};
+use crate::model::{Hash, canonical, has_tokens, redact_text, redact_value};
 use crate::reply::{self, Action, Choice, Kind, Language, Risk};
 
 /// What is asked. An approval is bound to the hash of this.
@@ -114,7 +114,8 @@ impl Prompt {
         self
     }
 
-    /// Hashes what a person is shown. Languages and tries are not part of it.
+    /// Hashes what is asked. Languages and tries are not part of it. Of a prompt whose tokens are still in it, it is the
+    /// hash of what is really asked: two questions that look the same without their tokens are two.
     pub fn shown(&self) -> Hash {
         Hash::of(canonical(&self.visible(self.phrase.as_deref())).as_bytes())
     }
@@ -132,9 +133,8 @@ impl Prompt {
         if self.question.trim().is_empty() { usual(self.kind) } else { &self.question }
     }
 
-    /// Fills in what can be derived and refuses what could not be answered.
+    /// Fills in what can be derived and refuses what could not be answered. Tokens are still in it, for its hash.
     pub(super) fn complete(mut self) -> Result<Self, Error> {
-        self.redact();
         let invalid = |what: String| Error::Invalid { what };
         route::check(self.kind, &self.data).map_err(|error| invalid(format!("the data: {error}")))?;
         if self.options.is_empty() && self.kind == Kind::SelectRoute {
@@ -149,6 +149,9 @@ impl Prompt {
         if let Some(fault) = self.fault() {
             return Err(invalid(fault));
         }
+        if let Some(what) = self.unseen() {
+            return Err(Error::Unseen { what });
+        }
         if self.risk == Risk::High && self.phrase.is_none() {
             let hash = Hash::of(canonical(&self.visible(None)).as_bytes()).to_string();
             let verb = if self.kind == Kind::Confirm { "confirm" } else { "approve" };
@@ -157,15 +160,32 @@ impl Prompt {
         Ok(self)
     }
 
-    /// Takes out what looks like a token: an approval is bound to what is stored, and that is stored without.
-    fn redact(&mut self) {
-        redact_text(&mut self.message);
-        redact_text(&mut self.question);
-        redact_value(&mut self.data);
-        for option in &mut self.options {
-            redact_text(&mut option.label);
-            redact_text(&mut option.description);
+    /// Takes out what looks like a token, to be stored and shown. An approval is bound to the hash from before.
+    pub(super) fn without_tokens(&self) -> Self {
+        let mut prompt = self.clone();
+        redact_text(&mut prompt.message);
+        redact_value(&mut prompt.data);
+        prompt.options.iter_mut().for_each(|option| redact_text(&mut option.description));
+        prompt
+    }
+
+    /// Names what a person must see to know what a yes or a choice means, and would not see without its tokens.
+    fn unseen(&self) -> Option<String> {
+        if has_tokens(&self.question) {
+            return Some("the question".to_owned());
         }
+        if self.phrase.as_deref().is_some_and(has_tokens) {
+            return Some("the phrase that agrees".to_owned());
+        }
+        // What a step handed on has lost its tokens before: two that are left the same cannot be told apart.
+        let masked = |text: &str| text.contains("***");
+        let mut seen = std::collections::HashSet::new();
+        let hides = |option: &Choice| {
+            has_tokens(&option.id)
+                || has_tokens(&option.label)
+                || (masked(&option.label) && !seen.insert(&option.label))
+        };
+        self.options.iter().position(hides).map(|at| format!("option {}", at + 1))
     }
 
     fn fault(&self) -> Option<String> {
