@@ -566,3 +566,41 @@ fn what_a_person_could_not_see_is_not_asked() {
     assert_eq!(project.run(&["gate", "wait", "i", "--timeout", "10ms"]).code, 6, "it waits on");
     project.ok(&["gate", "answer", "i", "DEPLOY_KEY"]);
 }
+
+#[test]
+fn a_name_that_looks_like_a_token_is_still_a_name() {
+    let project = TempProject::new();
+    let run = lookalike(1);
+    let gate = format!("{run}.g");
+    for text in ["1", "2", "3"] {
+        project.write("f", text);
+        project.save(text, &["--run", &run]);
+    }
+    assert_eq!(project.run(&["gate", "ask", "--id", &gate, "--run", &run, "ok?", "--pending"]).code, 6);
+    assert!(project.ok(&[]).contains(&gate));
+    assert_eq!(project.ok(&["--quiet", "gate", "list"]).trim(), gate);
+    assert_eq!(project.json(&["gate", "show", "@"])["gate"]["of"]["run"], run.as_str());
+    project.ok(&["gc", "--keep", "1"]);
+    assert_eq!(project.ok(&["--quiet", "log", "--run", &run]).lines().count(), 3, "its gate waits");
+    project.ok(&["gate", "answer", "@", "yes"]);
+    assert_eq!(project.ok(&["--quiet", "gate", "list"]), "");
+}
+
+#[test]
+fn a_list_of_waiting_gates_with_a_name_that_was_taken_out_is_read() {
+    use stagepost::model::{Event, Topic, WAITING_GATES};
+    use stagepost::store::{Batch, NewEntry, OpenOptions, SqliteStore, Store};
+    let project = TempProject::new();
+    assert_eq!(project.run(&["gate", "ask", "--id", "g", "ok?", "--pending"]).code, 6);
+    let store = SqliteStore::open(&project.store, &OpenOptions::default()).unwrap();
+    let at = stagepost::project::Clock::now(&stagepost::project::SystemClock);
+    let body = json!({"waiting": ["***.g", "g"]});
+    let event = Event { topic: Topic::Gate, key: WAITING_GATES.to_owned(), at, body };
+    store.write(Batch { entries: vec![NewEntry::Event(event)], ..Batch::default() }).unwrap();
+    drop(store);
+    assert!(project.ok(&[]).contains("ok?"));
+    assert_eq!(project.ok(&["--quiet", "gate", "list"]).trim(), "g");
+    assert_eq!(project.json(&["gate", "show", "@"])["gate"]["id"], "g");
+    project.ok(&["gate", "answer", "@", "yes"]);
+    assert_eq!(project.ok(&["--quiet", "gate", "list"]), "");
+}

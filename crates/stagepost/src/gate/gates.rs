@@ -147,7 +147,7 @@ impl<'p> Gates<'p> {
             return Ok(gate);
         }
         let starts = |id: &GateId| name == "@" || (!name.is_empty() && id.as_str().starts_with(name));
-        let mut candidates: Vec<GateId> = self.index()?.1.into_iter().filter(starts).collect();
+        let mut candidates: Vec<GateId> = self.known_to_wait()?.into_iter().filter(starts).collect();
         if candidates.is_empty() && name != "@" {
             candidates = self.all()?.into_iter().map(|gate| gate.id).filter(starts).collect();
         }
@@ -160,8 +160,19 @@ impl<'p> Gates<'p> {
 
     /// Lists the gates that wait, in the order in which they were asked. It takes the same time whatever the history.
     pub fn waiting(&self) -> Result<Vec<Gate>, Error> {
-        let gates = self.index()?.1.iter().map(|id| self.settled(id)).collect::<Result<Vec<_>, _>>()?;
+        let waiting = self.known_to_wait()?;
+        let gates = waiting.iter().map(|id| self.settled(id)).collect::<Result<Vec<_>, _>>()?;
         Ok(gates.into_iter().filter(Gate::is_waiting).collect())
+    }
+
+    /// The gates of the list of those that wait. Earlier versions wrote `***` there for a name that looked like a token: what
+    /// is not known is passed over.
+    fn known_to_wait(&self) -> Result<Vec<GateId>, Error> {
+        let mut known = Vec::new();
+        for id in self.index()?.1 {
+            known.extend(self.find(&id)?.map(|gate| gate.id));
+        }
+        Ok(known)
     }
 
     /// Lists every gate there ever was, in the order in which they were first asked.

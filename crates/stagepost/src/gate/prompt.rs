@@ -178,14 +178,15 @@ impl Prompt {
             return Some("the phrase that agrees".to_owned());
         }
         // What a step handed on has lost its tokens before: two that are left the same cannot be told apart.
-        let masked = |text: &str| text.contains("***");
-        let mut seen = std::collections::HashSet::new();
-        let hides = |option: &Choice| {
-            has_tokens(&option.id)
-                || has_tokens(&option.label)
-                || (masked(&option.label) && !seen.insert(&option.label))
+        let is_left_the_same = |at: usize| {
+            let label = &self.options[at].label;
+            label.contains("***") && self.options[..at].iter().any(|other| other.label == *label)
         };
-        self.options.iter().position(hides).map(|at| format!("option {}", at + 1))
+        let hides = |at: &usize| {
+            let option = &self.options[*at];
+            has_tokens(&option.id) || has_tokens(&option.label) || is_left_the_same(*at)
+        };
+        (0..self.options.len()).find(hides).map(|at| format!("option {}", at + 1))
     }
 
     fn fault(&self) -> Option<String> {

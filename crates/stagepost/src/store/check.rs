@@ -28,14 +28,49 @@ pub(super) fn redact_record(entry: &mut NewEntry) {
         NewEntry::Run(run) => (&mut run.description, &mut run.metadata),
         NewEntry::Checkpoint(draft) => (&mut draft.content.description, &mut draft.content.metadata),
         NewEntry::Event(event) => {
-            if matches!(event.topic, Topic::Note | Topic::Gate | Topic::Run) {
-                redact_value(&mut event.body);
-            }
+            redact_event(event);
             return;
         }
     };
     redact_text(text);
     metadata.values_mut().for_each(redact_value);
+}
+
+/// Where the events of a topic hold names and ids. Others look for what has that name: without it, a gate that waits would
+/// be found no more.
+fn names_in(topic: Topic) -> &'static [&'static str] {
+    match topic {
+        Topic::Gate => &["/waiting", "/of", "/back_to"],
+        Topic::Run => &[
+            "/gate",
+            "/step",
+            "/steps",
+            "/definition/name",
+            "/definition/path",
+            "/rollback/id",
+            "/rollback/checkpoint",
+            "/rollback/commit",
+            "/rollback/head_before",
+            "/rollback/head_after",
+        ],
+        _ => &[],
+    }
+}
+
+/// Takes tokens out of what an event says in words. The names in it are put aside meanwhile.
+fn redact_event(event: &mut Event) {
+    if !matches!(event.topic, Topic::Note | Topic::Gate | Topic::Run) {
+        return;
+    }
+    let names = names_in(event.topic);
+    let aside: Vec<Option<Value>> =
+        names.iter().map(|place| event.body.pointer_mut(place).map(Value::take)).collect();
+    redact_value(&mut event.body);
+    for (place, name) in names.iter().zip(aside) {
+        if let (Some(place), Some(name)) = (event.body.pointer_mut(place), name) {
+            *place = name;
+        }
+    }
 }
 
 fn nests_at_most(value: &Value, depth: usize) -> bool {
@@ -61,5 +96,38 @@ pub(super) fn check_prune(ids: &[CheckpointId], event: &Event) -> Result<(), Err
     match ids.iter().find(|id| !listed.contains(id)) {
         None => Ok(()),
         Some(id) => Err(Error::Refused { what: format!("the event of the pruning does not list {id}") }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::Timestamp;
+
+    #[test]
+    fn names_in_events_stay_and_words_lose_their_tokens() {
+        let token = ["ghp_", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"].concat();
+        let redacted = |topic, body: Value| {
+            let at = Timestamp::from_micros(0).unwrap();
+            let mut entry = NewEntry::Event(Event { topic, key: token.clone(), at, body });
+            redact_record(&mut entry);
+            let NewEntry::Event(event) = entry else { unreachable!() };
+            assert_eq!(event.key, token);
+            event.body
+        };
+        assert_eq!(redacted(Topic::Gate, json!({"waiting": [token, "g"]})), json!({"waiting": [token, "g"]}));
+        let asked = json!({"of": {"run": token}, "by": token, "prompt": {"data": {"of": token}}});
+        let kept = json!({"of": {"run": token}, "by": "***", "prompt": {"data": {"of": "***"}}});
+        assert_eq!(redacted(Topic::Gate, asked), kept);
+        let waiting = json!({"type": "waiting", "step": token, "gate": token, "why": token});
+        let kept = json!({"type": "waiting", "step": token, "gate": token, "why": "***"});
+        assert_eq!(redacted(Topic::Run, waiting), kept);
+        let voided =
+            json!({"type": "voided", "steps": [token], "definition": {"name": token, "text": token}});
+        let kept = json!({"type": "voided", "steps": [token], "definition": {"name": token, "text": "***"}});
+        assert_eq!(redacted(Topic::Run, voided), kept);
+        assert_eq!(redacted(Topic::Note, json!({"text": token})), json!({"text": "***"}));
     }
 }
