@@ -92,7 +92,7 @@ impl App {
     /// Says that checkpoints are gone which were saved once: what is newest is not what it was.
     fn warn_of_loss(&self, project: &Project) {
         // A store that cannot be read says so to whoever reads it.
-        if let Ok(lost @ 1..) = project.store().lost() {
+        if let Ok(lost @ 1..) = project.lost() {
             let gone = if lost == 1 { "entry is".to_owned() } else { format!("{lost} entries are") };
             self.ui.warn(format!("the store is damaged: its last {gone} gone; `stagepost verify` says more"));
         }

@@ -111,6 +111,13 @@ impl From<project::Error> for Failure {
         use project::Error as E;
         let (code, hint) = match &error {
             E::Store(store) => return Failure::from_store(store),
+            E::Lost { .. } => (
+                Code::Integrity,
+                Some(
+                    "look for a copy of the store first; `stagepost doctor --fix` goes on without what is gone"
+                        .to_owned(),
+                ),
+            ),
             E::NotFound { .. } => {
                 (Code::NotFound, Some("`stagepost log --all` lists what there is".to_owned()))
             }

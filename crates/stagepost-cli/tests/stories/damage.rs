@@ -311,3 +311,54 @@ fn a_snapshot_whose_root_is_gone_is_named_without_an_empty_path() {
     let ran = project.run(&["doctor"]);
     assert!(ran.out.contains("one thing is damaged"), "{ran:?}");
 }
+
+/// A project whose three newest checkpoints are gone with the log of the database; also the refs that keep their files.
+fn without_its_end() -> (TempProject, String) {
+    let project = TempProject::new();
+    for text in ["1", "2", "3"] {
+        project.write("f", text);
+        project.save(text, &[]);
+    }
+    let refs = refs(&project);
+    assert_eq!(refs.lines().count(), 3, "{refs}");
+    fs::rename(project.store.join("store.db-wal"), project.home().join("wal")).unwrap();
+    (project, refs)
+}
+
+/// The refs that keep the files of checkpoints. That of the latest moves with every save.
+fn refs(project: &TempProject) -> String {
+    let listed = project.tool("git", ["for-each-ref", "refs/stagepost"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    listed.lines().filter(|line| !line.ends_with("/latest")).map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn nothing_is_collected_while_the_end_is_lost() {
+    let (project, kept) = without_its_end();
+    for args in [&["gc"][..], &["gc", "--keep", "1"], &["gc", "--dry-run"], &["flow", "cleanup"]] {
+        let ran = project.run(args);
+        ran.fails(5, &["failed to collect", "entries", "nothing was deleted", "doctor --fix"]);
+        assert_eq!(refs(&project), kept, "{args:?}");
+    }
+    // The log comes back, and with it everything.
+    fs::rename(project.home().join("wal"), project.store.join("store.db-wal")).unwrap();
+    project.ok(&["verify"]);
+    project.ok(&["gc"]);
+    assert_eq!(refs(&project), kept);
+}
+
+#[test]
+fn files_of_lost_checkpoints_stay_when_the_journal_goes_on() {
+    let (project, kept) = without_its_end();
+    project.ok(&["doctor", "--fix"]);
+    project.ok(&["gc"]);
+    assert_eq!(refs(&project), kept, "a copy of the store may come back");
+
+    let (project, kept) = without_its_end();
+    (0..6).for_each(|number| {
+        project.write("f", format!("again {number}"));
+        project.save("again", &[]);
+    });
+    let ran = project.run(&["gc"]);
+    assert!(kept.lines().all(|line| refs(&project).contains(line)), "{ran:?}");
+}

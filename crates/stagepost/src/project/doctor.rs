@@ -85,7 +85,7 @@ impl Project {
 
     /// What is gone from the end of the journal cannot be brought back here; to fix it is to go on without it.
     fn check_end(&self, fix: bool) -> Result<Check, Error> {
-        let lost = self.store.lost()?;
+        let lost = self.lost()?;
         let health = health(lost == 0, fix);
         if health == Health::Fixed {
             self.store.rebuild()?;

@@ -13,6 +13,12 @@ pub enum Error {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// The end of the journal is gone: what it refers to cannot be told from what nothing refers to.
+    #[error("failed to collect what is not needed: the end of the journal is gone ({}); nothing was deleted", if *entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") })]
+    Lost {
+        /// How many entries.
+        entries: u64,
+    },
     /// No checkpoint answers to a name.
     #[error("no checkpoint is called `{}`", name.escape_debug())]
     NotFound {

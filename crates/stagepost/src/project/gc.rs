@@ -34,6 +34,7 @@ pub struct Swept {
 impl Project {
     /// Decides what to give up.
     pub fn plan_gc(&self, policy: &Policy) -> Result<GcPlan, Error> {
+        self.refuse_after_a_loss()?;
         let pinned = self.pinned()?;
         let mut listed = self.store.list(&Query::default())?;
         listed.reverse();
@@ -67,6 +68,7 @@ impl Project {
     /// Carries a plan out. Views of sessions and tasks that show what goes are left marked as out of date; tags are the
     /// user's and stay.
     pub fn apply_gc(&self, plan: &GcPlan) -> Result<Swept, Error> {
+        self.refuse_after_a_loss()?;
         let ids: Vec<_> = plan.plan.prune.iter().map(|pruned| pruned.id).collect();
         let runs = plan.plan.prune.iter().map(|pruned| &pruned.run).collect();
         let _outdated = self.begin_views_of(&runs)?;
@@ -86,6 +88,27 @@ impl Project {
 }
 
 impl Project {
+    /// Returns how many entries are gone from the end of the journal. Where some are, what they refer to is not ours to let
+    /// go any more: neither now nor when the journal has grown again, for a copy of the store may come back.
+    pub fn lost(&self) -> Result<u64, Error> {
+        let lost = self.store.lost()?;
+        if lost > 0
+            && let Ok(snapshots) = self.snapshots()
+        {
+            snapshots.forget_made();
+        }
+        Ok(lost)
+    }
+
+    /// Refuses to give anything up while the end of the journal is gone: what seems to be needed by nothing may be needed by
+    /// what is lost.
+    pub fn refuse_after_a_loss(&self) -> Result<(), Error> {
+        match self.lost()? {
+            0 => Ok(()),
+            entries => Err(Error::Lost { entries }),
+        }
+    }
+
     /// Gives up checkpoints that someone asked to delete: stubs are left, and their snapshots are let go. The room
     /// of their payloads comes back with the next collection.
     pub fn forget(&self, ids: &[CheckpointId]) -> Result<(), Error> {

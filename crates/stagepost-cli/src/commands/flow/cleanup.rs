@@ -51,6 +51,8 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
     let project = app.open()?;
     let max_age = Duration::from_secs(args.max_age_days.saturating_mul(86_400));
     let policy = Policy { max_age, only: args.run_id.clone() };
+    // Before any run is deleted: it ends with a collection, which would be refused.
+    project.refuse_after_a_loss()?;
     let plan = cleanup::plan(&project, &policy)?;
     if let (Some(run), true) = (&args.run_id, plan.delete.is_empty() && plan.keep.is_empty()) {
         return Err(Failure::new(Code::NotFound, format!("no flow run is called `{run}`")));
