@@ -135,6 +135,29 @@ fn what_looks_like_a_token_is_stored_nowhere() {
     }
 }
 
+#[test]
+fn files_show_what_the_store_holds() {
+    let project = repository();
+    let token = &tokens()[0];
+    git(&project, &["checkout", "-q", "-b", token]);
+    let text = format!("use {token}");
+    let session = project.ok(&["--quiet", "session", "start", "--request", &text]);
+    let create = ["session", "create", "--session-id", "mine", "--phase", "plan", "--description", &text];
+    project.ok(&create);
+    let run = project.ok(&["--quiet", "plan", "start", "--project", token, "--output-dir", "plans"]);
+    project.write("given.json", "{}");
+    project.ok(&["plan", "record", "--run", run.trim(), "--iteration", "1", "--type", "raw", "given.json"]);
+    let mut seen = 0;
+    for folder in [".flow", ".claude", "plans"].map(|name| project.folder.join(name)) {
+        for (path, bytes) in if folder.exists() { contents(&folder) } else { Vec::new() } {
+            let shown = format!("{} {}", path.display(), String::from_utf8_lossy(&bytes));
+            assert!(!shown.contains(MIDDLES[0]), "{shown}");
+            seen += usize::from(shown.contains(session.trim()) && shown.contains("use ***"));
+        }
+    }
+    assert!(seen > 0, "the request is shown, without the token");
+}
+
 fn plans(project: &TempProject, token: &str) {
     let payload =
         serde_json::json!({"plan": {"sections": [token], "why": format!("as {token}")}}).to_string();

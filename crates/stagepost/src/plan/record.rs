@@ -9,7 +9,7 @@ use super::job::output_folder;
 use super::part::{JOB, check_project};
 use super::{Error, Job, Part, Payload};
 use crate::formats::plans;
-use crate::model::{ArtifactName, Checkpoint, Kind, Run, RunId, RunKind};
+use crate::model::{ArtifactName, Checkpoint, Kind, Run, RunId, RunKind, redact_text};
 use crate::project::{self, NewArtifact, Project, Save, Source};
 use crate::store::{self, Batch, Expect, NewEntry, Query};
 
@@ -106,7 +106,9 @@ impl<'p> Plan<'p> {
         }
     }
 
-    fn begin(project: &'p Project, id: RunId, about: About) -> Result<Self, Error> {
+    fn begin(project: &'p Project, id: RunId, mut about: About) -> Result<Self, Error> {
+        // Files are named after it, now and when it is read again: the store would take a token out.
+        redact_text(&mut about.project);
         let mut run = Run::new(id.clone(), RunKind::Plan, project.context().clock.now());
         run.description = about.project.clone();
         about.put(&mut run);

@@ -165,7 +165,13 @@ impl<'p> Session<'p> {
         let expect = vec![Expect::NewRun(session.run.id.clone())];
         project.store().write(Batch { entries, expect, ..Batch::default() })?;
         session.publish(outdated)?;
-        Ok(session)
+        session.as_stored()
+    }
+
+    /// The session as the store has it: without what looks like a token. Files of it show that and nothing else.
+    fn as_stored(&self) -> Result<Self, Error> {
+        let stored = self.project.store().run(&self.run.id)?;
+        Ok(Self { project: self.project, run: stored.unwrap_or_else(|| self.run.clone()) })
     }
 
     /// Lists the sessions of a project, oldest first.

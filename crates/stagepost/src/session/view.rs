@@ -31,7 +31,7 @@ impl Session<'_> {
 
     /// Brings the session's files up to date.
     pub(super) fn publish(&self, outdated: Outdated) -> Result<(), Error> {
-        let published = self.project.publish(outdated, || self.views());
+        let published = self.project.publish(outdated, || self.as_stored()?.views());
         published.map_err(|source| Error::View { session: self.run.id.clone(), source: Box::new(source) })
     }
 
