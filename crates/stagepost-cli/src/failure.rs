@@ -185,6 +185,9 @@ impl From<project::Error> for Failure {
                 Code::NotFound,
                 Some("say what it is with --format maestro, tasks, runs or plans".to_owned()),
             ),
+            E::TokenLabel { .. } => {
+                (Code::Refused, Some("take another name; nothing was saved".to_owned()))
+            }
             E::Exists { .. } => (Code::Refused, Some("export to another folder".to_owned())),
             E::InvalidName(_) | E::TwiceNamed { .. } => (Code::Usage, None),
             E::InvalidJson { .. } => {

@@ -136,6 +136,23 @@ fn what_looks_like_a_token_is_stored_nowhere() {
 }
 
 #[test]
+fn names_of_metadata_and_labels_hold_no_tokens() {
+    let project = repository();
+    let token = &tokens()[0];
+    let metadata = serde_json::json!({token: 1, "a": {token: 2}}).to_string();
+    let saved = project.json(&["save", "-m", "x", "--metadata", &metadata]);
+    let kept = serde_json::json!({"***": 1, "a": {"***": 2}});
+    assert_eq!(saved["checkpoint"]["metadata"], kept, "{saved}");
+    for label in [token.clone(), format!("key={token}")] {
+        let ran = project.run(&["save", "-m", "y", "--label", "fine", "--label", &label]);
+        ran.fails(4, &["label 2 looks like a token", "nothing was saved"]);
+        assert!(!ran.err.contains(MIDDLES[0]), "{ran:?}");
+    }
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1);
+    assert_nowhere(&project, &MIDDLES);
+}
+
+#[test]
 fn files_show_what_the_store_holds() {
     let project = repository();
     let token = &tokens()[0];

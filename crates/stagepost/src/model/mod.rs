@@ -31,4 +31,4 @@ pub use seal::{chain, chain_start};
 pub use snapshot::{FileCounts, InvalidObjectId, ObjectId, RepoPath, SkipReason, Skipped, Snapshot};
 pub use time::{InvalidTimestamp, Timestamp};
 pub(crate) use token::TokenStream;
-pub use token::{has_tokens, redact_text, redact_value, without_tokens, without_tokens_in};
+pub use token::{has_tokens, redact_members, redact_text, redact_value, without_tokens, without_tokens_in};

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// What stands where a token was.
 pub(crate) const MASK: &[u8] = b"***";
@@ -135,14 +135,17 @@ pub fn redact_value(value: &mut Value) {
     match value {
         Value::String(text) => redact_text(text),
         Value::Array(items) => items.iter_mut().for_each(redact_value),
-        Value::Object(members) => {
-            members.values_mut().for_each(redact_value);
-            if members.keys().any(|name| has_tokens(name)) {
-                let all = std::mem::take(members).into_iter();
-                *members = all.map(|(name, one)| (without_tokens(&name).into_owned(), one)).collect();
-            }
-        }
+        Value::Object(members) => redact_members(members),
         _ => {}
+    }
+}
+
+/// Takes tokens out of the names and the values of members.
+pub fn redact_members(members: &mut Map<String, Value>) {
+    members.values_mut().for_each(redact_value);
+    if members.keys().any(|name| has_tokens(name)) {
+        let all = std::mem::take(members).into_iter();
+        *members = all.map(|(name, one)| (without_tokens(&name).into_owned(), one)).collect();
     }
 }
 

@@ -58,6 +58,14 @@ pub enum Error {
     /// A name is not allowed.
     #[error(transparent)]
     InvalidName(#[from] InvalidId),
+    /// A label looks like a token. It is not named here: errors are kept in logs too.
+    #[error(
+        "failed to label the checkpoint: label {number} looks like a token, and nothing is stored that does"
+    )]
+    TokenLabel {
+        /// Which of the labels.
+        number: usize,
+    },
     /// Two artifacts have the same name.
     #[error("two artifacts are called `{name}`")]
     TwiceNamed {

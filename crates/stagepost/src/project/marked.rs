@@ -57,6 +57,7 @@ impl Project {
     /// Makes a checkpoint of the files, with a commit on the branch if `marking` says so and there is something to
     /// commit, and tags it. If anything fails or it is cut off, there is neither commit nor tag nor record.
     pub fn save_marked(&self, mut save: Save, marking: &Marking) -> Result<Checkpoint, Error> {
+        save.check_labels()?;
         self.user_git()?;
         let marking = &marking.without_tokens();
         let snapshots = self.snapshots()?;

@@ -10,7 +10,7 @@ use super::files::Files;
 use super::{Error, Project};
 use crate::model::{
     Artifact, ArtifactName, BlobRef, Checkpoint, CheckpointId, Content, Draft, Event, Kind, Label, MediaType,
-    Parent, Run, RunId, RunKind, Snapshot, Timestamp,
+    Parent, Run, RunId, RunKind, Snapshot, Timestamp, has_tokens,
 };
 use crate::store::blob::{Cut, WHOLE};
 use crate::store::{Batch, Expect, Found, Hold, NewEntry};
@@ -101,8 +101,9 @@ impl NewArtifact {
 }
 
 impl Save {
-    /// Says what is wrong with the payloads, without a store: one need not be made for what cannot be saved.
+    /// Says what is wrong with the labels and payloads, without a store: one need not be made for what cannot be saved.
     pub fn check(&self) -> Result<(), Error> {
+        self.check_labels()?;
         for (n, NewArtifact { name, source }) in self.artifacts.iter().enumerate() {
             if self.artifacts[..n].iter().any(|other| other.name == *name) {
                 return Err(Error::TwiceNamed { name: name.to_string() });
@@ -115,6 +116,14 @@ impl Save {
             }
         }
         Ok(())
+    }
+
+    /// A label is a name to find a checkpoint by: `***` in the place of a token would find nothing.
+    pub(super) fn check_labels(&self) -> Result<(), Error> {
+        match self.labels.iter().position(|label| has_tokens(&label.to_string())) {
+            None => Ok(()),
+            Some(at) => Err(Error::TokenLabel { number: at + 1 }),
+        }
     }
 }
 
@@ -137,6 +146,7 @@ impl Project {
     /// Makes a checkpoint. When this returns, it is durable. If it fails, there is none, not even half of one; only if the
     /// disk fails while several threads save may there be a whole one.
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
+        save.check_labels()?;
         let now = self.context.clock.now();
         let id = save.id.unwrap_or_else(|| self.context.ids.checkpoint(now));
         // From here until the record is written nothing refers to the snapshot; gc must not take it for an orphan.

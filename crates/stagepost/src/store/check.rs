@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Error, NewEntry};
-use crate::model::{CheckpointId, Event, Topic, redact_text, redact_value};
+use crate::model::{CheckpointId, Event, Topic, redact_members, redact_text, redact_value};
 
 /// JSON in records nests at most so deep: readers give up at 128, and a record may be shown inside others.
 const DEEPEST: usize = 100;
@@ -33,7 +33,7 @@ pub(super) fn redact_record(entry: &mut NewEntry) {
         }
     };
     redact_text(text);
-    metadata.values_mut().for_each(redact_value);
+    redact_members(metadata);
 }
 
 /// Where the events of a topic hold names and ids. Others look for what has that name: without it, a gate that waits would
