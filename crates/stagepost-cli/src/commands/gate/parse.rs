@@ -9,6 +9,7 @@ use stagepost::reply::{self, Choice, Kind, Language, Question, Risk};
 use crate::app::App;
 use crate::failure::Failure;
 use crate::input;
+use crate::ui;
 
 /// Say how replies would be understood: one reply per line in, one JSON object per line out
 #[derive(Debug, clap::Args)]
@@ -121,7 +122,7 @@ pub(crate) fn read_options(path: &Path) -> Result<Options, Failure> {
 
 fn kind(text: &str) -> Result<Kind, String> {
     let known = || Kind::all().map(Kind::name).collect::<Vec<_>>().join(", ");
-    text.parse().map_err(|error| format!("{error}; there are {}", known()))
+    text.parse().map_err(|error| format!("{}; there are {}", ui::printable(&format!("{error}")), known()))
 }
 
 fn risk(text: &str) -> Result<Risk, String> {

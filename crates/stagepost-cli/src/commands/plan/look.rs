@@ -357,7 +357,7 @@ pub(crate) fn best(app: &App, args: &BestArgs) -> Result<(), Failure> {
     let number = best.map(|one| one.number).ok_or_else(nothing)?;
     let whole = whole(&project, history, number)?;
     if args.plan && app.ui.form != Form::Quiet {
-        return app.ui.line(pretty(&whole.plan));
+        return app.ui.line(ui::escaped(&pretty(&whole.plan)));
     }
     match app.ui.form {
         Form::Json => app.ui.json(&Output::new(whole)),
