@@ -359,6 +359,13 @@ impl Failure {
                      checkpoints stay in git under refs/stagepost",
                 ),
             ),
+            E::Deleted { .. } => (
+                Code::Integrity,
+                Some(
+                    "put back a copy of it; `stagepost doctor --fix` begins a new one without it; the files of its \
+                     checkpoints stay in git under refs/stagepost",
+                ),
+            ),
             error if error.is_damage() => (
                 Code::Integrity,
                 Some("`stagepost verify` names everything that is damaged; the rest stays readable"),

@@ -1,5 +1,5 @@
 use serde::Serialize;
-use stagepost::project::{Check, Health};
+use stagepost::project::{Check, Health, Project};
 
 use crate::app::App;
 use crate::failure::{Code, Failure};
@@ -19,7 +19,7 @@ struct Body<'a> {
 }
 
 pub(crate) fn run(app: &App, args: &DoctorArgs) -> Result<(), Failure> {
-    let project = app.open()?;
+    let project = opened(app, args)?;
     let checks = project.doctor(args.fix)?;
     match app.ui.form {
         Form::Json => app.ui.json(&Output::new(Body { checks: &checks }))?,
@@ -34,6 +34,16 @@ pub(crate) fn run(app: &App, args: &DoctorArgs) -> Result<(), Failure> {
             .hint("`stagepost doctor --fix` puts it in order")),
         _ => Ok(()),
     }
+}
+
+/// A store whose database was deleted cannot be opened; to fix that is to go on without it.
+fn opened(app: &App, args: &DoctorArgs) -> Result<Project, Failure> {
+    let place = app.find()?;
+    let Some(entries) = place.lost_store().filter(|_| args.fix) else { return app.open() };
+    let project = app.open_at(place, Project::begin_anew)?;
+    let gone = if entries == 1 { "1 entry".to_owned() } else { format!("{entries} entries") };
+    app.ui.warn(format!("the store goes on without its database, {gone}; what was left of it is put aside"));
+    Ok(project)
 }
 
 fn line(check: &Check) -> String {

@@ -362,3 +362,30 @@ fn files_of_lost_checkpoints_stay_when_the_journal_goes_on() {
     let ran = project.run(&["gc"]);
     assert!(kept.lines().all(|line| refs(&project).contains(line)), "{ran:?}");
 }
+
+#[test]
+fn a_database_that_was_deleted_is_missed() {
+    let project = TempProject::new();
+    project.write("f", "1");
+    project.save("one", &[]);
+    let (kept, database) = (refs(&project), project.store.join("store.db"));
+    fs::rename(&database, project.home().join("store.db")).unwrap();
+    for args in [&[][..], &["status"], &["verify"], &["doctor"], &["log"], &["gc"], &["save", "-m", "two"]] {
+        project.run(args).fails(5, &["the database of the store", "is gone", "doctor --fix"]);
+        assert_eq!(project.run(&[&["--json"], args].concat()).code, 5, "{args:?}");
+    }
+    assert!(!database.exists());
+    // It comes back.
+    fs::rename(project.home().join("store.db"), &database).unwrap();
+    project.ok(&["verify"]);
+    fs::remove_file(&database).unwrap();
+    // A person who knows of it says so.
+    let fixed = project.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code, 0, "{fixed:?}");
+    assert!(fixed.err.contains("goes on without its database"), "{fixed:?}");
+    project.ok(&["verify"]);
+    project.ok(&["gc"]);
+    assert_eq!(refs(&project), kept, "the files of what is gone stay");
+    project.save("two", &[]);
+    assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1);
+}

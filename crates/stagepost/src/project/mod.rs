@@ -82,6 +82,18 @@ impl Project {
         Self::with_options(place, settings, context, true)
     }
 
+    /// Opens the project at `place` with a new store where the database of the old one was deleted, and goes on without it. The
+    /// files of its checkpoints stay in git: it may come back.
+    pub fn begin_anew(place: Place, settings: Settings, context: Context) -> Result<Self, Error> {
+        let options = OpenOptions { create: true, busy: settings.busy_timeout };
+        let store = Arc::new(SqliteStore::begin_anew(&place.store, &options)?);
+        let project = Self::with_store(place, settings, context, store);
+        if let Ok(snapshots) = project.snapshots() {
+            snapshots.forget_made();
+        }
+        Ok(project)
+    }
+
     fn with_options(place: Place, settings: Settings, context: Context, create: bool) -> Result<Self, Error> {
         let options = OpenOptions { create, busy: settings.busy_timeout };
         let store = Arc::new(SqliteStore::open(&place.store, &options)?);

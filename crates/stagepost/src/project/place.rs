@@ -5,6 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::store::SqliteStore;
+
 /// The folder of a store that is not inside a git repository.
 pub const OWN_FOLDER: &str = ".stagepost";
 
@@ -74,7 +76,12 @@ impl Place {
 
     /// Says whether the store is there. One that may not be looked at is: opening it will say why.
     pub fn has_store(&self) -> bool {
-        self.store.join("store.db").try_exists().unwrap_or(true)
+        self.store.join("store.db").try_exists().unwrap_or(true) || self.lost_store().is_some()
+    }
+
+    /// Returns how many entries were written to the store, if its database was deleted since.
+    pub fn lost_store(&self) -> Option<u64> {
+        SqliteStore::deleted_from(&self.store)
     }
 }
 

@@ -55,6 +55,14 @@ pub enum Error {
         /// Where it was.
         path: PathBuf,
     },
+    /// The database of a store was deleted.
+    #[error("the database of the store, {}, is gone: {entries} entries were written to it", path.display())]
+    Deleted {
+        /// Where it was.
+        path: PathBuf,
+        /// How many entries.
+        entries: u64,
+    },
     /// Something stored is not as it was written.
     #[error("stored data is damaged: {what}")]
     Damaged {
@@ -119,6 +127,7 @@ impl Error {
             self,
             Error::Damaged { .. }
                 | Error::Malformed { .. }
+                | Error::Deleted { .. }
                 | Error::MissingBlob { .. }
                 | Error::NotAStore { .. }
         )

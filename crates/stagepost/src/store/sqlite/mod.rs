@@ -83,6 +83,19 @@ impl SqliteStore {
         })
     }
 
+    /// Returns how many entries were written to the database in `folder`, if it was deleted since.
+    pub fn deleted_from(folder: &Path) -> Option<u64> {
+        open::deleted(folder)
+    }
+
+    /// Opens a new store in `folder`, in the place of one whose database was deleted. What is left of that is put aside.
+    pub fn begin_anew(folder: &Path, options: &OpenOptions) -> Result<Self, Error> {
+        if Self::deleted_from(folder).is_some() {
+            open::put_aside(folder)?;
+        }
+        Self::open(folder, &OpenOptions { create: true, ..options.clone() })
+    }
+
     /// Returns the folder that the store lives in.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -56,6 +56,7 @@ pub(super) fn first(folder: &Path, options: &OpenOptions) -> Result<First, Error
     if options.create && !database.try_exists().map_err(failed("open", &database))? {
         make_database(&folder, options.busy)?;
     }
+    refuse_if_deleted(&folder)?;
     fs::metadata(&database).map_err(failed("open", &database))?;
     let look = |connection: Connection| format_of(&connection, &database).map(|format| (connection, format));
     let (mut connection, found, cramped) = match connect(&folder, options.busy).and_then(look) {
@@ -132,7 +133,7 @@ fn make_database(folder: &Path, busy: Duration) -> Result<(), Error> {
     if database.try_exists().map_err(failed("open", &database))? {
         return Ok(());
     }
-    refuse_to_forget(folder)?;
+    refuse_if_deleted(folder)?;
     remove_unfinished(folder)?;
     make_file(&beside)?;
     let mut connection = connect_to(beside.clone(), busy, Means::Shared)?;
@@ -212,6 +213,39 @@ fn migrate(connection: &mut Connection, folder: &Path, create: bool) -> Result<(
         refuse_to_forget(folder)?;
     }
     make_tables(connection)?;
+    sync_folder(folder)
+}
+
+/// Refuses to open a store whose database was deleted: what is noted beside it proves that there was one.
+fn refuse_if_deleted(folder: &Path) -> Result<(), Error> {
+    match deleted(folder) {
+        Some(entries) => Err(Error::Deleted { path: folder.join(DATABASE), entries }),
+        None => Ok(()),
+    }
+}
+
+/// How many entries were written to a database that is gone; `None` if it is there or nothing was.
+pub(super) fn deleted(folder: &Path) -> Option<u64> {
+    if !matches!(folder.join(DATABASE).try_exists(), Ok(false)) {
+        return None;
+    }
+    head::remembered(folder)
+        .and_then(|(position, _)| u64::try_from(position).ok())
+        .filter(|entries| *entries > 0)
+}
+
+/// Puts what a deleted database left aside, so that a new one can be made. Nothing of it is deleted: should the database
+/// come back, its log is what was saved last.
+pub(super) fn put_aside(folder: &Path) -> Result<(), Error> {
+    for name in [LOG, head::HEAD_FILE] {
+        let path = folder.join(name);
+        match fs::rename(&path, folder.join(format!("{name}.gone"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failed("put aside", &path)(error));
+            }
+            _ => {}
+        }
+    }
     sync_folder(folder)
 }
 
