@@ -8,6 +8,7 @@ mod bombs;
 mod damage;
 mod everyday;
 mod flow_files;
+mod flow_names;
 mod flows;
 mod gates;
 mod going_back;

@@ -63,7 +63,10 @@ impl<'p> Flows<'p> {
         let name = if name.is_empty() { "flow" } else { name };
         loop {
             let digits = self.project.new_id().as_uuid().simple().to_string();
-            let id = RunId::new(format!("{name}-{}", &digits[digits.len() - 8..]))?;
+            let mut id = RunId::new(format!("{name}-{}", &digits[digits.len() - 8..]))?;
+            if id.check_new().is_err() {
+                id = RunId::new(format!("flow-{id}"))?;
+            }
             if self.project.store().run(&id)?.is_none() {
                 return Ok(id);
             }
@@ -81,6 +84,7 @@ impl<'p> Flows<'p> {
         if self.project.store().run(id)?.is_some() {
             return Err(Error::Exists { run: id.clone() });
         }
+        id.check_new()?;
         let hold = Hold::take(self.project, id)?;
         let Source { flow, definition } = source;
         let input = flow.input_with(input);
@@ -249,6 +253,7 @@ impl<'p> Flows<'p> {
         if self.project.store().run(new)?.is_some() {
             return Err(Error::Exists { run: new.clone() });
         }
+        new.check_new()?;
         let source = resume::source_of(&state)?;
         let kept = resume::up_to(&source.flow, from)?;
         let later: Vec<String> = state

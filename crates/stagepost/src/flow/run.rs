@@ -82,8 +82,9 @@ impl<'p> Run<'p> {
     /// Goes on with a run, or starts it. Another process must not be driving it.
     pub fn open(project: &'p Project, id: &RunId, options: Options) -> Result<Self, Error> {
         // Before anything is made on its behalf: it may be somebody else's.
-        if project.store().run(id)?.is_some() {
-            check_in_code(project, id)?;
+        match project.store().run(id)? {
+            Some(_) => check_in_code(project, id)?,
+            None => id.check_new()?,
         }
         let hold = Hold::take(project, id)?;
         let begun = Attempts::open(hold.folder()).map_err(|source| Error::File {

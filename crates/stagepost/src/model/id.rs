@@ -64,6 +64,29 @@ impl RunId {
         }
     }
 
+    /// Says whether a new run may be called so. Runs that are there keep their names, so this is no part of what makes
+    /// a run id.
+    pub fn check_new(&self) -> Result<(), InvalidId> {
+        let is_own = |own: &str| {
+            self.0.strip_prefix(own).is_some_and(|rest| matches!(rest.chars().next(), None | Some('-')))
+        };
+        let fault = if Self::OWN.into_iter().any(is_own) {
+            "runs of this name are made by `save` and `restore` themselves"
+        } else if self.0.starts_with('@') {
+            "`@` is short for what is newest"
+        } else {
+            return Ok(());
+        };
+        Err(InvalidId::new("the name of a new run", &self.0, fault))
+    }
+
+    /// What every work tree has runs of: called so, or in a linked one so with a dash and its name.
+    const OWN: [&'static str; 2] = [Self::ADHOC, Self::SAFETY];
+    /// The run of what is saved by hand.
+    pub(crate) const ADHOC: &'static str = "adhoc";
+    /// The run of what is saved before a restore.
+    pub(crate) const SAFETY: &'static str = "safety";
+
     /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -206,6 +229,16 @@ mod tests {
         }
         for good in ["a", "run-001", "7f3a", "überprüfung", "a.b_c+d", &long[1..]] {
             assert!(RunId::new(good).is_ok(), "{good:?} was refused");
+        }
+    }
+
+    #[test]
+    fn a_new_run_takes_no_name_that_runs_are_given_by_us_or_that_means_another() {
+        for taken in ["adhoc", "safety", "adhoc-side", "safety-side", "@", "@-", "@x"] {
+            assert!(RunId::new(taken).unwrap().check_new().is_err(), "{taken:?} was accepted");
+        }
+        for free in ["adhocracy", "safety.1", "my-safety", "a@b"] {
+            assert!(RunId::new(free).unwrap().check_new().is_ok(), "{free:?} was refused");
         }
     }
 

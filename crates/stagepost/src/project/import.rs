@@ -302,6 +302,17 @@ impl Project {
         Ok(())
     }
 
+    /// The run that something calls itself by, if a run of ours does not need that name.
+    fn named_run(&self, name: &str) -> Result<RunId, Error> {
+        let id = RunId::new(name)?;
+        match id.check_new() {
+            Err(fault) if self.store.run(&id)?.is_none_or(|run| run.kind == RunKind::Adhoc) => {
+                Err(fault.into())
+            }
+            _ => Ok(id),
+        }
+    }
+
     fn keep_originals(&self, found: &Candidate, batch: &mut Batch) -> Result<Vec<Artifact>, Error> {
         let beside = found.beside.iter().map(|(name, bytes)| (*name, bytes));
         let mut artifacts = Vec::new();

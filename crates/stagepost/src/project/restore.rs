@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::files::{Files, snapshot_of};
 use super::{Error, Project, Save};
 use crate::lock::Lock;
-use crate::model::{Checkpoint, CheckpointId, Event, Kind, RepoPath, RunKind, Timestamp, Topic};
+use crate::model::{Checkpoint, CheckpointId, Event, Kind, RepoPath, RunId, RunKind, Timestamp, Topic};
 use crate::snapshot::Snapshots;
 use crate::snapshot::restore::{Left, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
 use crate::store::{Batch, EventQuery, Found, NewEntry};
@@ -262,7 +262,7 @@ impl Project {
 
     fn save_safety(&self, target: &Checkpoint, files: Files) -> Result<Checkpoint, Error> {
         self.save(Save {
-            run: Some((self.run_of_here("safety"), RunKind::Adhoc)),
+            run: Some((self.run_of_here(RunId::SAFETY), RunKind::Adhoc)),
             kind: Some(Kind::Safety { before: target.id.to_string() }),
             description: format!("before restoring {}/{}", target.run, target.seq),
             files: Some(files),

@@ -101,8 +101,12 @@ impl NewArtifact {
 }
 
 impl Save {
-    /// Says what is wrong with the labels and payloads, without a store: one need not be made for what cannot be saved.
+    /// Says what is wrong with the name, the labels and the payloads, without a store: one need not be made for what cannot be
+    /// saved.
     pub fn check(&self) -> Result<(), Error> {
+        if let (Some((run, _)), None | Some(Kind::Manual)) = (&self.run, &self.kind) {
+            run.check_new()?;
+        }
         self.check_labels()?;
         for (n, NewArtifact { name, source }) in self.artifacts.iter().enumerate() {
             if self.artifacts[..n].iter().any(|other| other.name == *name) {
@@ -133,7 +137,7 @@ const STREAMED: u64 = 4 << 20;
 impl Project {
     /// The run of everything that is saved by hand in this work tree.
     pub fn adhoc_run(&self) -> RunId {
-        self.run_of_here("adhoc")
+        self.run_of_here(RunId::ADHOC)
     }
 
     /// A run that each work tree has one of.
@@ -146,6 +150,7 @@ impl Project {
     /// Makes a checkpoint. When this returns, it is durable. If it fails, there is none, not even half of one; only if the
     /// disk fails while several threads save may there be a whole one.
     pub fn save(&self, save: Save) -> Result<Checkpoint, Error> {
+        self.check_run(&save)?;
         save.check_labels()?;
         let now = self.context.clock.now();
         let id = save.id.unwrap_or_else(|| self.context.ids.checkpoint(now));
@@ -158,6 +163,25 @@ impl Project {
             None => (None, None),
         };
         self.append(save, id, now, snapshot)
+    }
+
+    /// Refuses a new run that nobody may name so.
+    pub(crate) fn check_new_run(&self, run: &RunId) -> Result<(), Error> {
+        match run.check_new() {
+            Err(fault) if self.store.run(run)?.is_none() => Err(fault.into()),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_run(&self, save: &Save) -> Result<(), Error> {
+        match (&save.run, &save.kind) {
+            (None, _) | (_, Some(Kind::Safety { .. })) => Ok(()),
+            (Some(_), _) if save.begun => Ok(()),
+            // What belongs to one of our own runs, such as an answer, may be in it; what is saved by hand is without naming it.
+            (Some((run, _)), None | Some(Kind::Manual)) => Ok(run.check_new()?),
+            (Some((run, RunKind::Adhoc)), _) if *run == self.adhoc_run() => Ok(()),
+            (Some((run, _)), _) => self.check_new_run(run),
+        }
     }
 
     /// Writes the record of a checkpoint whose files are captured. If that fails, they are let go.

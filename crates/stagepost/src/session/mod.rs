@@ -154,7 +154,10 @@ impl<'p> Session<'p> {
         match project.store().run(id)? {
             Some(run) if run.kind == RunKind::Session => Ok(Self { project, run }),
             Some(run) => Err(Error::OtherRun { run: id.clone(), kind: run.kind }),
-            None => Ok(Self { project, run: new_run(project, id.clone(), "")? }),
+            None => {
+                id.check_new()?;
+                Ok(Self { project, run: new_run(project, id.clone(), "")? })
+            }
         }
     }
 

@@ -74,7 +74,7 @@ impl Project {
         let named = log["session_id"].as_str().unwrap_or(&folder);
         let safe: String =
             named.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect();
-        let id = RunId::new(named).or_else(|_| RunId::new(format!("session-{safe}")));
+        let id = self.named_run(named).or_else(|_| RunId::new(format!("session-{safe}")));
         let id = id.unwrap_or_else(|_| RunId::new("imported-session").expect("a run id"));
         let started = log["generated_at"].as_str().and_then(parse_time).map_or(now, |(time, _)| time);
         let mut run = Run::new(id, RunKind::Session, started);

@@ -138,7 +138,7 @@ fn stated(name: Name, value: Option<&Value>) -> Name {
 }
 
 fn run_named(name: &Name) -> Option<RunId> {
-    RunId::new(name.run.as_deref()?).ok()
+    RunId::new(name.run.as_deref()?).ok().filter(|id| id.check_new().is_ok())
 }
 
 /// The run of a file: as it says; else the newest of its project there, for what has no run in its name belongs to that

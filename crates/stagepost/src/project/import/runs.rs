@@ -142,7 +142,7 @@ impl Project {
             .map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '-' })
             .take(100)
             .collect();
-        let id = RunId::new(named).or_else(|_| RunId::new(format!("run-{safe}")));
+        let id = self.named_run(named).or_else(|_| RunId::new(format!("run-{safe}")));
         let mut id = id.unwrap_or_else(|_| RunId::new("imported-run").expect("a run id"));
         let is_own = record.is_some_and(|record| record.own.is_some());
         let taken = self.store.run(&id)?;
