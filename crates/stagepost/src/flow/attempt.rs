@@ -282,7 +282,7 @@ impl Runner<'_, '_> {
         self.guard();
         let limits = Limits { timeout: attempt.step.timeout, grace: self.drive.grace, keep: 0 };
         let step = attempt.name.as_str();
-        let finished = process::run(
+        let mut finished = process::run(
             program,
             &limits,
             &self.stop,
@@ -299,7 +299,22 @@ impl Runner<'_, '_> {
                 self.drive.watch.saw(Progress::Printed { step, output, bytes });
             }
         }
+        if !finished.as_ref().is_ok_and(|finished| finished.ended.is_success())
+            && let Err(source) = self.end_attempt(attempt)
+        {
+            finished = Err(process::Error::Follow { program: program.name(), source });
+        }
         finished
+    }
+
+    /// Ends what an attempt that did not succeed left anywhere: it must not go on beside the next one.
+    pub(super) fn end_attempt(&self, attempt: &Attempt<'_>) -> io::Result<()> {
+        let marks = [
+            self.drive_variable(),
+            format!("STAGEPOST_STEP={}", attempt.name),
+            format!("STAGEPOST_ATTEMPT={}", attempt.number),
+        ];
+        process::end_marked(&marks.each_ref().map(String::as_str), self.drive.grace).map(drop)
     }
 
     pub(super) fn record(&self, attempt: &Attempt<'_>, took: Duration, fingerprint: Fingerprint) -> Record {

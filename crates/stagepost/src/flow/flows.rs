@@ -342,7 +342,7 @@ fn end_left_over(begun: &Begun, mark: &str, grace: Duration) -> Result<usize, Er
         count += usize::from(process::end_group(process.pid, grace).map_err(failed)?);
     }
     if !begun.processes.is_empty() {
-        count += process::end_marked(mark, grace).map_err(failed)?;
+        count += process::end_marked(&[mark], grace).map_err(failed)?;
     }
     Ok(count)
 }

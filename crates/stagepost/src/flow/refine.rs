@@ -86,6 +86,9 @@ impl Runner<'_, '_> {
             made_of::fingerprint(attempt.step, &self.project.place().root, attempt.item.as_ref());
         let begun = Instant::now();
         let refined = self.propose_and_judge(attempt, refine, job, &secrets);
+        if refined.is_err() {
+            self.end_attempt(attempt).map_err(|source| Error::LeftOver { source })?;
+        }
         let mut done = Done::refused("");
         (done.record, done.hopeless) = (self.record(attempt, begun.elapsed(), fingerprint), false);
         match refined {

@@ -146,7 +146,12 @@ impl Runner<'_, '_> {
     /// Has a small process end everything if this one is killed. Without one, the next drive ends what is left.
     pub(super) fn guard(&self) {
         // Not the mark of the run: the guard of one that was killed must not end what the next one starts.
-        self.guard.get_or_init(|| Guard::over(&format!("STAGEPOST_DRIVE={}", self.drive_mark)).ok());
+        self.guard.get_or_init(|| Guard::over(&self.drive_variable()).ok());
+    }
+
+    /// The mark of this drive as it stands in an environment.
+    pub(super) fn drive_variable(&self) -> String {
+        format!("STAGEPOST_DRIVE={}", self.drive_mark)
     }
 
     /// Drives the run until it ends, waits or is stopped.
@@ -167,7 +172,7 @@ impl Runner<'_, '_> {
         };
         // A program that left its group on purpose lives as long as the run is driven, and no longer.
         if self.guard.get().is_some() {
-            let ended = process::end_marked(&marked_variable(&self.mark), self.drive.grace);
+            let ended = process::end_marked(&[&marked_variable(&self.mark)], self.drive.grace);
             ended.map_err(|source| Error::LeftOver { source })?;
         }
         let Self { project, id, flow, guard, hold, views, .. } = self;

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
 use serde::{Deserialize, Serialize};
 
+use super::family::Family;
+
 /// Which process this is, beyond its number, which is given away again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
@@ -88,41 +90,24 @@ fn has_live_member(group: Pid) -> bool {
 /// Finds the processes of this user whose environment had `mark` (`NAME=value`) when they started. Where the system does
 /// not tell, it finds none.
 pub fn marked(mark: &str) -> Vec<i32> {
-    let ours = std::process::id() as i32;
-    let has_mark = |pid: &i32| {
-        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-    };
+    let ours = std::process::id().cast_signed();
     let alive = |pid: &i32| stat(*pid).is_some_and(|stat| !stat.zombie);
+    let has_mark = |pid: &i32| carries(*pid, &[mark]);
     processes().into_iter().filter(|pid| *pid != ours).filter(has_mark).filter(alive).collect()
 }
 
-/// Ends every process that `marked` finds: asks it to stop, and kills it if it is still there after `grace`. Looks again until
-/// there is none, because one may just have started another. Says how many there were.
-pub fn end_marked(mark: &str, grace: Duration) -> io::Result<usize> {
-    let (begun, mut count) = (Instant::now(), 0);
-    let mut asked: Vec<i32> = Vec::new();
-    loop {
-        let found = marked(mark);
-        if found.is_empty() {
-            return Ok(count);
-        }
-        let signal = if begun.elapsed() < grace { Signal::TERM } else { Signal::KILL };
-        for pid in found {
-            let known = asked.contains(&pid);
-            if !known || signal == Signal::KILL {
-                let _ = Pid::from_raw(pid).map(|pid| kill_process(pid, signal));
-            }
-            if !known {
-                asked.push(pid);
-                count += 1;
-            }
-        }
-        if begun.elapsed() > grace + Duration::from_secs(5) {
-            return Err(io::Error::other("processes do not end, not even when killed"));
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
+/// Says whether the environment of a process had all of `marks` when it started.
+pub(super) fn carries(pid: i32, marks: &[impl AsRef<str>]) -> bool {
+    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let has = |mark: &str| environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
+    !environment.is_empty() && marks.iter().all(|mark| has(mark.as_ref()))
+}
+
+/// Ends every process whose environment had all of `marks` when it started, and what these started: asks it to stop, and
+/// kills it if it is still there after `grace`. Looks again until there is none, because one may just have started
+/// another. Says how many there were.
+pub fn end_marked(marks: &[&str], grace: Duration) -> io::Result<usize> {
+    Family::new(&[], marks).end(grace)
 }
 
 /// Asks a process to stop, if that very process is still there.
@@ -132,26 +117,27 @@ pub fn ask_to_stop(process: &Identity) {
     }
 }
 
-fn processes() -> Vec<i32> {
+pub(super) fn processes() -> Vec<i32> {
     let Ok(found) = fs::read_dir("/proc") else { return Vec::new() };
     found.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-fn boot() -> &'static str {
+pub(super) fn boot() -> &'static str {
     static BOOT: LazyLock<String> = LazyLock::new(|| {
         fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
     });
     &BOOT
 }
 
-struct Stat {
-    zombie: bool,
-    group: i32,
-    started: u64,
+pub(super) struct Stat {
+    pub(super) zombie: bool,
+    pub(super) parent: i32,
+    pub(super) group: i32,
+    pub(super) started: u64,
 }
 
 /// Reads what the kernel says of a process. Its name comes in brackets and may itself have brackets and blanks.
-fn stat(pid: i32) -> Option<Stat> {
+pub(super) fn stat(pid: i32) -> Option<Stat> {
     // Such a file has no size, and the kernel fills it once for each time it is read: at one go is best.
     let mut text = [0; 1024];
     let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut text).ok()?;
@@ -159,6 +145,7 @@ fn stat(pid: i32) -> Option<Stat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
     Some(Stat {
         zombie: matches!(*fields.first()?, "Z" | "X"),
+        parent: fields.get(1)?.parse().ok()?,
         group: fields.get(2)?.parse().ok()?,
         started: fields.get(19)?.parse().ok()?,
     })

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Pid;
 
+use super::family::Family;
 use super::{Cancel, Captured, Identity, Limits, Program, group};
 
 /// How long the outputs are still read after the program has ended, if another process keeps them open.
@@ -115,7 +116,8 @@ pub enum Error {
 }
 
 /// Runs a program to its end, or ends it. `started` is called once, as soon as it is there; `output` with every part of
-/// what it writes, as it comes. When this returns, also with an error, no process of its group is alive.
+/// what it writes, as it comes. When this returns, also with an error, no process of its group is alive; if we ended it,
+/// neither is what it had started in other groups.
 pub fn run(
     program: &Program,
     limits: &Limits,
@@ -187,6 +189,8 @@ impl Running {
         let mut streams = Streams::of(&mut self.child, &program.input, limits.keep)?;
         let exit = exit_of(self.group)?;
         let why = self.until_exit(&mut streams, exit.as_ref(), limits, cancel, begun, output)?;
+        // Seen before it is asked: who loses its parent by that cannot be told afterwards.
+        let family = why.map(|_| Family::of_group(self.group));
         if why.is_some() {
             self.stop(&mut streams, exit.as_ref(), limits.grace, output)?;
         }
@@ -198,6 +202,9 @@ impl Running {
         }
         let left_behind = Pid::from_raw(self.group).is_some_and(group::is_there)
             && group::end_group(self.group, limits.grace)?;
+        if let Some(mut family) = family {
+            family.end(limits.grace)?;
+        }
         let ended = match why {
             Some(Why::TimedOut) => Ended::TimedOut,
             Some(Why::Cancelled) => Ended::Cancelled,

@@ -81,6 +81,51 @@ fn a_step_that_ignores_being_asked_is_killed() {
 }
 
 #[test]
+fn an_attempt_whose_time_is_over_is_ended_wherever_it_went_before_the_next_begins() {
+    // A group of its own; the same without the environment; one that has lost its parents too; one that is deaf.
+    let ticking = "while :; do echo $0 >> ticks; sleep 0.02; done";
+    for run in [
+        format!("timeout 614.1 sh -c '{ticking}' $STAGEPOST_ATTEMPT"),
+        format!("timeout 614.2 env -i PATH=/usr/bin:/bin sh -c '{ticking}' $STAGEPOST_ATTEMPT; true"),
+        format!("setsid -f sh -c '{ticking}' $STAGEPOST_ATTEMPT; sleep 614.3"),
+        format!("timeout 614.4 sh -c 'trap : TERM; {ticking}' $STAGEPOST_ATTEMPT"),
+    ] {
+        let story = Story::new();
+        let flow = format!(
+            "name: groups\nsteps:\n  - id: a\n    timeout: 300ms\n    retry: {{attempts: 3, backoff: 10ms}}\n    run: |\n      {}\n",
+            run
+        );
+        assert!(matches!(story.start(&flow).unwrap(), Outcome::Failed { .. }), "{run}");
+        let ticks = story.lines("ticks");
+        let ticks: Vec<&str> = ticks.split(' ').collect();
+        assert!(
+            ticks.is_sorted() && ticks.first() == Some(&"1") && ticks.last() == Some(&"3"),
+            "{run}: {ticks:?}"
+        );
+        std::thread::sleep(Duration::from_millis(100));
+        assert_eq!(story.lines("ticks").split(' ').count(), ticks.len(), "{run}: it goes on after the run");
+    }
+}
+
+#[test]
+fn what_a_failed_attempt_left_in_a_group_of_its_own_is_ended_before_the_next_begins() {
+    let story = Story::new();
+    let flow = r#"
+name: left
+steps:
+  - id: a
+    retry: {attempts: 2, backoff: 1ms}
+    run: |
+      setsid -f sh -c 'while :; do echo $0 >> ticks; sleep 0.02; done' $STAGEPOST_ATTEMPT >/dev/null 2>&1 </dev/null
+      sleep 0.2
+      exit 1
+"#;
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    let ticks = story.lines("ticks");
+    assert!(ticks.split(' ').is_sorted() && ticks.ends_with('2'), "{ticks}");
+}
+
+#[test]
 fn a_result_that_is_no_json_fails_the_step_and_is_tried_again() {
     let story = Story::new();
     let flow = r#"
