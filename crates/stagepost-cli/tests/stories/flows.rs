@@ -113,6 +113,32 @@ fn a_runner_that_is_killed_leaves_nobody_behind_and_the_run_goes_on() {
 }
 
 #[test]
+fn a_runner_that_is_killed_leaves_nobody_behind_who_has_no_environment() {
+    // By itself, with somebody in the background, and with most of it in another group.
+    for run in [
+        "env -i /bin/sh -c 'while :; do echo t >> ticks; /bin/sleep 0.05; done'",
+        "env -i /bin/sh -c '(exec /bin/sleep 634.1) & while :; do echo t >> ticks; /bin/sleep 0.05; done'",
+        "env -i /usr/bin/timeout 634.2 /bin/sh -c 'while :; do echo t >> ticks; /bin/sleep 0.05; done'",
+    ] {
+        let project = project(&format!(
+            "name: bare\nsteps:\n  - id: a\n    run: |\n      echo begun > log\n      {run}\n"
+        ));
+        let mut child = started(&project, &["flow", "run", "flow.yaml", "--run-id", "r1"], "begun");
+        let ticks = || std::fs::read(project.folder.join("ticks")).unwrap_or_default().len();
+        assert!(soon(|| ticks() > 4), "{run}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let still = || {
+            let before = ticks();
+            std::thread::sleep(Duration::from_millis(200));
+            ticks() == before
+        };
+        assert!((0..20).any(|_| still()), "the step outlived its runner: {run}");
+        assert!(dies_soon("634.1") && dies_soon("634.2"), "{run}");
+    }
+}
+
+#[test]
 fn control_c_ends_the_step_and_says_so() {
     let project = project(THREE);
     project.write("slow", "");

@@ -8,13 +8,18 @@ use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::ended::Ended;
 use crate::process::Identity;
 
 const NAME: &str = "attempts";
+
+/// Where the file is.
+pub(super) fn path(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}
 
 /// What is known to have been begun.
 #[derive(Debug, Default)]

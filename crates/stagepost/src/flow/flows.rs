@@ -200,7 +200,7 @@ impl<'p> Flows<'p> {
 
     /// Ends what is left of an earlier drive: nothing of it may run beside us.
     fn end_left_over(&self, id: &RunId, begun: &Begun, drive: &Drive<'_>) -> Result<(), Error> {
-        let count = end_left_over(begun, &marked_variable(&mark(self.project, id)), drive.grace)?;
+        let count = end_left_over(self.project, id, begun, drive.grace)?;
         if count > 0 {
             drive.watch.saw(Progress::EndedLeftOver { count });
         }
@@ -226,7 +226,7 @@ impl<'p> Flows<'p> {
             return Err(Error::Over { run: id.clone(), status });
         }
         let grace = Duration::from_secs(5);
-        end_left_over(&attempts::read(hold.folder()), &marked_variable(&mark(self.project, id)), grace)?;
+        end_left_over(self.project, id, &attempts::read(hold.folder()), grace)?;
         let outdated = view::begin(self.project, id)?;
         end_cancelled(self.project, id, why)?;
         hold.tidy();
@@ -334,17 +334,19 @@ pub(super) fn end_cancelled(project: &Project, id: &RunId, why: &str) -> Result<
     prune::end(project, id, End::Cancelled, why, None)
 }
 
-/// Ends the groups and the processes that an earlier drive left, and says how many there were.
-fn end_left_over(begun: &Begun, mark: &str, grace: Duration) -> Result<usize, Error> {
-    let failed = |source| Error::LeftOver { source };
-    let mut count = 0;
-    for (_, process) in begun.processes.iter().filter(|(_, process)| process.group_may_live()) {
-        count += usize::from(process::end_group(process.pid, grace).map_err(failed)?);
+/// Ends the groups and the processes that an earlier drive left, with what they started, and says how many there were.
+pub(super) fn end_left_over(
+    project: &Project,
+    id: &RunId,
+    begun: &Begun,
+    grace: Duration,
+) -> Result<usize, Error> {
+    if begun.processes.is_empty() {
+        return Ok(0);
     }
-    if !begun.processes.is_empty() {
-        count += process::end_marked(&[mark], grace).map_err(failed)?;
-    }
-    Ok(count)
+    let groups: Vec<_> = begun.processes.iter().map(|(_, process)| process.clone()).collect();
+    let mark = marked_variable(&mark(project, id));
+    process::end_left(&groups, &mark, grace).map_err(|source| Error::LeftOver { source })
 }
 
 /// The step that an item belongs to.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::attempt::{Attempt, Done, artifact};
-use super::attempts::Attempts;
+use super::attempts::{self, Attempts};
 use super::definition::{Action as Does, Flow, OnFailure};
 use super::flows::end_cancelled;
 use super::happened::{End, Happened};
@@ -146,7 +146,8 @@ impl Runner<'_, '_> {
     /// Has a small process end everything if this one is killed. Without one, the next drive ends what is left.
     pub(super) fn guard(&self) {
         // Not the mark of the run: the guard of one that was killed must not end what the next one starts.
-        self.guard.get_or_init(|| Guard::over(&self.drive_variable()).ok());
+        self.guard
+            .get_or_init(|| Guard::over_listed(&self.drive_variable(), &attempts::path(self.folder())).ok());
     }
 
     /// The mark of this drive as it stands in an environment.

@@ -32,12 +32,6 @@ impl Identity {
     pub fn is_alive(&self) -> bool {
         self.boot == boot() && stat(self.pid).is_some_and(|stat| stat.started == self.started && !stat.zombie)
     }
-
-    /// Says whether its group, or what is left of it, may still be there: the machine was not booted since, and the
-    /// number has not gone to another process.
-    pub fn group_may_live(&self) -> bool {
-        self.boot == boot() && stat(self.pid).is_none_or(|stat| stat.started == self.started)
-    }
 }
 
 /// Asks a group to stop, kills what is still there after `grace`, and returns when none of it is alive. Says whether
@@ -108,6 +102,12 @@ pub(super) fn carries(pid: i32, marks: &[impl AsRef<str>]) -> bool {
 /// another. Says how many there were.
 pub fn end_marked(marks: &[&str], grace: Duration) -> io::Result<usize> {
     Family::new(&[], marks).end(grace)
+}
+
+/// Ends what is left of groups, as [`end_marked`] does, with every process that has a mark and what all these started. A
+/// group whose number went to another process is not one of them.
+pub fn end_left(groups: &[Identity], mark: &str, grace: Duration) -> io::Result<usize> {
+    Family::new(groups, &[mark]).end(grace)
 }
 
 /// Asks a process to stop, if that very process is still there.

@@ -15,7 +15,7 @@ mod run;
 
 pub use cancel::Cancel;
 pub use captured::Captured;
-pub use group::{Identity, ask_to_stop, end_group, end_marked, marked};
+pub use group::{Identity, ask_to_stop, end_group, end_left, end_marked, marked};
 pub use guard::Guard;
 pub use program::{Limits, Program};
 pub use run::{Ended, Error, Finished, Output, run};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stagepost::flow::cleanup::{self, Policy};
 use stagepost::flow::{Outcome, Resume};
 use stagepost::model::StepStatus;
 use stagepost::process;
@@ -171,6 +172,30 @@ fn what_is_left_of_an_earlier_drive_is_ended_before_going_on() {
     let state = story.state();
     let last = state.step("a").unwrap().last().unwrap();
     assert_eq!((last.attempt, last.status), (6, StepStatus::Completed), "attempts are counted on");
+}
+
+#[test]
+fn a_cleanup_ends_what_a_killed_run_left_and_what_that_started() {
+    let story = Story::new();
+    story.start("name: left\nsteps:\n  - {id: a, run: 'exit 1'}\n").unwrap();
+    let folder = story.project.place().store.join("flow/r");
+    std::fs::create_dir_all(&folder).unwrap();
+    // Its environment says nothing, and it has a child in another group.
+    let mut left = std::process::Command::new("sh");
+    left.env_clear().args(["-c", "timeout 616.1 /bin/sleep 616.2; /bin/sleep 616.3"]);
+    let mut left = std::os::unix::process::CommandExt::process_group(&mut left, 0).spawn().unwrap();
+    while !is_alive("616.2") {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let who = process::Identity::of(left.id().cast_signed());
+    let line = format!("start\t5\ta\nprocess\t{}\t{}\t{}\ta\n", who.pid, who.started, who.boot);
+    std::fs::write(folder.join("attempts"), line).unwrap();
+    let reaper = std::thread::spawn(move || left.wait());
+    let policy = Policy { max_age: Duration::ZERO, only: None };
+    let plan = cleanup::plan(&story.project, &policy).unwrap();
+    assert_eq!(cleanup::apply(&story.project, &plan).unwrap().deleted.len(), 1);
+    assert!(!is_alive("616.1") && !is_alive("616.2") && !is_alive("616.3"));
+    reaper.join().unwrap().unwrap();
 }
 
 #[test]

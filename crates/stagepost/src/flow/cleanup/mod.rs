@@ -11,9 +11,10 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::flows::end_left_over;
 use super::history::happened_to;
 use super::hold::{self, Hold};
-use super::{Error, RunState, Status, is_driven, view};
+use super::{Error, RunState, Status, attempts, is_driven, view};
 use crate::formats::runs;
 use crate::model::{CheckpointId, Event, RunId, RunKind, Timestamp, Topic};
 use crate::project::{GcPlan, Project, View, size_of};
@@ -150,6 +151,9 @@ impl Policy {
     }
 }
 
+/// How long what a killed run left has, once asked to stop, before it is killed.
+const GRACE: Duration = Duration::from_secs(5);
+
 /// Decides what a cleanup would do.
 pub fn plan(project: &Project, policy: &Policy) -> Result<Plan, Error> {
     Ok(policy.plan(&facts(project, policy)?, project.context().clock.now()))
@@ -165,6 +169,8 @@ pub fn apply(project: &Project, plan: &Plan) -> Result<Cleaned, Error> {
                 cleaned.kept.push((seen.clone(), Reason::Recent));
             }
             Ok(hold) => {
+                // Who drove it may have been killed; without the record nobody could end what it left.
+                end_left_over(project, &seen.run, &attempts::read(hold.folder()), GRACE)?;
                 cleaned.bytes += delete(project, &seen.run)?;
                 hold.tidy();
                 cleaned.deleted.push(seen.clone());
