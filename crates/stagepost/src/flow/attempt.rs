@@ -1,8 +1,10 @@
 //! One attempt at a step that is a program.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -366,12 +368,12 @@ impl Runner<'_, '_> {
             .result()
             .and_then(|result| Ok((hidden.redact_value(result), self.outputs(attempt.step, hidden)?)));
         match taken {
-            Ok((result, artifacts)) => {
+            Ok((result, left)) => {
                 if !result.is_null() {
                     let json = serde_json::to_vec(&result).expect("a value has string keys only");
                     done.artifacts.push(artifact(RESULT, Source::Json(json)));
                 }
-                done.artifacts.extend(artifacts);
+                done.take(left);
                 (done.status, done.result) = (StepStatus::Completed, result);
             }
             Err(error) => done.record.error = Some(hidden.redact_text(&error)),
@@ -380,20 +382,39 @@ impl Runner<'_, '_> {
     }
 
     /// Takes in the files that a step leaves. One with a secret in it is not taken: it would be stored for good.
-    pub(super) fn outputs(&self, step: &Step, hidden: &Secrets) -> Result<Vec<NewArtifact>, String> {
-        let take = |output: &super::definition::Output| {
+    pub(super) fn outputs(&self, step: &Step, hidden: &Secrets) -> Result<Left, String> {
+        let mut left = Left::default();
+        for output in &step.outputs {
             let path = made_of::find_output(&self.project.place().root, &output.path)?;
+            let failed = |error: io::Error| format!("its output cannot be read: {error}");
             if !step.secrets.is_empty() {
-                let bytes = fs::read(&path).map_err(|error| format!("its output cannot be read: {error}"))?;
+                let bytes = fs::read(&path).map_err(failed)?;
                 if hidden.are_in(&bytes) {
                     return Err(format!("its output `{}` holds a secret", output.path.escape_debug()));
                 }
             }
+            let mode = fs::metadata(&path).map_err(failed)?.permissions().mode() & 0o777;
             let name =
                 ArtifactName::new(format!("{FILES}{}", output.name)).map_err(|error| error.to_string())?;
-            Ok(NewArtifact { name, source: Source::File(path) })
-        };
-        step.outputs.iter().map(take).collect()
+            left.modes.insert(output.name.to_string(), mode);
+            left.artifacts.push(NewArtifact { name, source: Source::File(path) });
+        }
+        Ok(left)
+    }
+}
+
+/// The files that a step left.
+#[derive(Debug, Default)]
+pub(super) struct Left {
+    artifacts: Vec<NewArtifact>,
+    modes: BTreeMap<String, u32>,
+}
+
+impl Done {
+    /// Keeps the files that a step left.
+    pub(super) fn take(&mut self, left: Left) {
+        self.artifacts.extend(left.artifacts);
+        self.record.modes = left.modes;
     }
 }
 

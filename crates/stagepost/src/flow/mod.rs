@@ -30,6 +30,7 @@ mod prune;
 mod run;
 
 mod made_of;
+mod put_back;
 mod redact;
 mod reuse;
 mod schedule;

@@ -45,6 +45,9 @@ pub struct Record {
     /// What it was made from otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
+    /// The modes of the files that it left, by their names, as far as they say who may read, write and execute them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub modes: BTreeMap<String, u32>,
     /// It failed for good, and the run went on as it was told to: that is its result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub went_on: bool,

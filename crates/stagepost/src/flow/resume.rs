@@ -1,8 +1,7 @@
 //! Preparing to go on: what holds is checked, what does not is given up.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -13,6 +12,7 @@ use super::definition::{Action as Does, Effects, Flow, Step, StepResult, Target}
 use super::flows::{Source, known_of, owner};
 use super::happened::Happened;
 use super::history::{History, Moment};
+use super::put_back::put_back;
 use super::record::{FILES, RESULT};
 use super::reuse::{Now, Plan, Planned, Verdict};
 use super::runner::{Runner, before_step};
@@ -345,6 +345,11 @@ fn look(
     Ok((now, missing))
 }
 
+/// The mode of a file that an attempt left; an earlier version did not keep it.
+fn mode_of(attempt: &Attempt, kept: &Artifact) -> Option<u32> {
+    attempt.record.modes.get(kept.name.as_str().strip_prefix(FILES)?).copied()
+}
+
 /// Who left the files of a step: the step, or its items as long as they are not put together.
 fn makers<'s>(state: &'s RunState, step: &str) -> Vec<(&'s str, &'s Attempt)> {
     let current = |one: &'s StepState| Some((one.step.as_str(), one.current()?));
@@ -450,11 +455,7 @@ impl Prepared {
                 what: format!("checkpoint {}: {error}", attempt.checkpoint),
                 newest: None,
             })?;
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).map_err(failed)?;
-            }
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).open(path).map_err(failed)?;
-            file.write_all(&bytes).map_err(failed)?;
+            put_back(&project.place().root, path, &bytes, mode_of(attempt, kept)).map_err(failed)?;
         }
         Ok(())
     }

@@ -384,7 +384,7 @@ impl Runner<'_, '_> {
         step.outputs.retain(|output| made_of::find_output(&self.project.place().root, &output.path).is_ok());
         if status == StepStatus::Completed {
             match self.outputs(&step, &self.drive.hidden(&step.secrets)) {
-                Ok(files) => done.artifacts.extend(files),
+                Ok(files) => done.take(files),
                 Err(error) => (done.status, done.record.error) = (StepStatus::Failed, Some(error)),
             }
         }

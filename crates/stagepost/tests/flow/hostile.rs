@@ -1,5 +1,6 @@
 //! Steps that do what steps should not.
 
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use stagepost::flow::cleanup::{self, Policy};
@@ -148,6 +149,46 @@ fn an_output_that_leads_out_of_the_project_is_not_taken() {
     let flow = "name: out\nsteps:\n  - {id: a, outputs: [link], run: 'ln -sf /etc/hostname link'}\n";
     let why = "step `a` failed: its output `link` lies outside the project".to_owned();
     assert_eq!(story.start(flow).unwrap(), Outcome::Failed { why });
+}
+
+#[test]
+fn an_output_is_put_back_with_its_mode() {
+    let story = Story::new();
+    let make = "umask 022; mkdir -p bin; for m in 755 600 444; do echo $m > bin/$m; chmod $m bin/$m; done";
+    let outputs = "outputs: [bin/755, bin/600, bin/444]";
+    let flow = format!(
+        "name: modes\nsteps:\n  - {{id: a, {outputs}, run: '{make}'}}\n  - {{id: b, run: 'test -e go'}}\n"
+    );
+    assert!(matches!(story.start(&flow).unwrap(), Outcome::Failed { .. }));
+    std::fs::remove_dir_all(story.home.root().join("bin")).unwrap();
+    story.home.write("go", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.state().step("a").unwrap().attempts.len(), 1, "it is not made again");
+    for (name, mode) in [("755", 0o755), ("600", 0o600), ("444", 0o444)] {
+        let found = std::fs::metadata(story.home.root().join("bin").join(name)).unwrap().permissions().mode();
+        assert_eq!(found & 0o777, mode, "{name}: {found:o}");
+        assert_eq!(story.lines(&format!("bin/{name}")), name);
+    }
+}
+
+#[test]
+fn an_output_is_put_back_through_no_link_that_leads_out_of_the_project() {
+    let story = Story::new();
+    let flow = "name: out\nsteps:\n  - {id: a, outputs: [bin/deep/tool], run: 'mkdir -p bin/deep; echo a > bin/deep/tool'}\n  - {id: b, run: 'test -e go'}\n";
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    let (bin, outside) = (story.home.root().join("bin"), tempfile::tempdir().unwrap());
+    std::fs::remove_dir_all(&bin).unwrap();
+    symlink(outside.path(), &bin).unwrap();
+    story.home.write("go", "");
+    let error = story.resume(Resume::default()).unwrap_err();
+    assert!(error.to_string().contains("failed to put back"), "{error}");
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    // Elsewhere in the project is no harm.
+    std::fs::remove_file(&bin).unwrap();
+    std::fs::create_dir(story.home.root().join("elsewhere")).unwrap();
+    symlink("elsewhere", &bin).unwrap();
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("elsewhere/deep/tool"), "a");
 }
 
 #[test]
