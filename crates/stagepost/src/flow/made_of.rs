@@ -3,8 +3,10 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::OFlags;
 use serde_json::Value;
 
 use super::Fingerprint;
@@ -21,7 +23,7 @@ pub(super) fn fingerprint_with(
     step: &Step,
     root: &Path,
     item: Option<&Value>,
-    back: &HashMap<PathBuf, Hash>,
+    back: &HashMap<PathBuf, Back>,
 ) -> Fingerprint {
     let mut fingerprint = Fingerprint::default();
     if let Value::Object(members) = step.canonical() {
@@ -64,18 +66,25 @@ pub(super) fn hash_of(path: &Path) -> io::Result<Hash> {
     Files { back: &HashMap::new(), without: &[] }.hash_of(path)
 }
 
+/// A file that is gone and will have been put back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Back {
+    pub(super) hash: Hash,
+    pub(super) is_executable: bool,
+}
+
 /// Files as they will be.
 struct Files<'f> {
     /// Files that are gone and will have been put back.
-    back: &'f HashMap<PathBuf, Hash>,
+    back: &'f HashMap<PathBuf, Back>,
     /// Files that do not count.
     without: &'f [PathBuf],
 }
 
 impl Files<'_> {
     fn hash_of(&self, path: &Path) -> io::Result<Hash> {
-        if let Some(hash) = self.back.get(path) {
-            return Ok(*hash);
+        if let Some(back) = self.back.get(path) {
+            return Ok(back.hash);
         }
         // A folder that is gone is there again with the first file that is put back into it.
         let mut names: BTreeSet<PathBuf> = self.back.keys().filter_map(|one| child_of(path, one)).collect();
@@ -93,16 +102,28 @@ impl Files<'_> {
         for name in names.iter().filter(|name| !self.without.contains(name)) {
             all.extend_from_slice(name.file_name().unwrap_or_default().as_encoded_bytes());
             all.push(0);
-            // A link is what it says: following one out of the folder could go on for ever.
-            let hash = match fs::symlink_metadata(name) {
-                Ok(about) if about.is_symlink() => {
-                    Hash::of(fs::read_link(name)?.as_os_str().as_encoded_bytes())
-                }
-                _ => self.hash_of(name)?,
-            };
-            all.extend_from_slice(hash.as_bytes());
+            all.extend_from_slice(self.hash_within(name)?.as_bytes());
         }
         Ok(Hash::of(&all))
+    }
+
+    /// Hashes what lies in a folder: what it is counts too. A plain file is what it holds, as it was in every version.
+    fn hash_within(&self, path: &Path) -> io::Result<Hash> {
+        let tagged = |tag: &[u8], rest: &[u8]| Hash::of(&[tag, rest].concat());
+        let executable = |hash: Hash| tagged(b"executable\0", hash.as_bytes());
+        match (fs::symlink_metadata(path), self.back.get(path)) {
+            (_, Some(back)) if back.is_executable => Ok(executable(back.hash)),
+            // A link is what it says: following one out of the folder could go on for ever.
+            (Ok(about), None) if about.is_symlink() => {
+                Ok(tagged(b"link\0", fs::read_link(path)?.as_os_str().as_encoded_bytes()))
+            }
+            (Ok(about), None) if about.is_file() && about.permissions().mode() & 0o100 != 0 => {
+                Ok(executable(hash_file(path)?))
+            }
+            // A pipe, a socket or a device holds nothing that could be hashed.
+            (Ok(about), None) if !about.is_file() && !about.is_dir() => Ok(Hash::of(b"special\0")),
+            _ => self.hash_of(path),
+        }
     }
 }
 
@@ -112,13 +133,23 @@ fn child_of(folder: &Path, path: &Path) -> Option<PathBuf> {
 }
 
 fn hash_file(path: &Path) -> io::Result<Hash> {
-    let (mut file, mut hasher) = (File::open(path)?, blake3::Hasher::new());
+    let (mut file, mut hasher) = (open_file(path)?, blake3::Hasher::new());
     let mut buffer = vec![0; 1 << 16];
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.finalize().into()),
             count => drop(hasher.update(&buffer[..count])),
         }
+    }
+}
+
+/// Opens what must be a file. A pipe in its place would make a plain open wait for ever.
+pub(super) fn open_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
     }
 }
 

@@ -337,7 +337,11 @@ fn look(
             _ => now.files.entry(id.to_owned()).or_default().push(made_of::file_part(path)),
         }
     }
-    let back = missing.iter().map(|(path, _, kept)| (path.clone(), kept.blob.hash)).collect();
+    let back = |(path, made, kept): &(PathBuf, Attempt, Artifact)| {
+        let is_executable = mode_of(made, kept).is_some_and(|mode| mode & 0o100 != 0);
+        (path.clone(), made_of::Back { hash: kept.blob.hash, is_executable })
+    };
+    let back = missing.iter().map(back).collect();
     for step in &flow.steps {
         let fingerprint = made_of::fingerprint_with(step, root, None, &back);
         now.fingerprints.insert(step.id.to_string(), fingerprint);

@@ -191,6 +191,78 @@ fn an_output_is_put_back_through_no_link_that_leads_out_of_the_project() {
     assert_eq!(story.lines("elsewhere/deep/tool"), "a");
 }
 
+/// Runs something that must not hang.
+fn in_time<T>(work: impl FnOnce() -> T) -> T {
+    let (told, is_over) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|threads| {
+        threads.spawn(move || {
+            let waited = is_over.recv_timeout(Duration::from_secs(60));
+            if waited == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                // A panic would wait for what hangs.
+                std::process::abort();
+            }
+        });
+        let done = work();
+        drop(told);
+        done
+    })
+}
+
+fn pipe_at(story: &Story, path: &str) {
+    let made = std::process::Command::new("mkfifo").arg(story.home.root().join(path)).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn a_pipe_among_the_inputs_or_in_place_of_an_output_hangs_nobody() {
+    let story = Story::new();
+    story.home.write("d/a.txt", "a");
+    pipe_at(&story, "d/pipe");
+    pipe_at(&story, "alone");
+    let flow = "name: pipes\nsteps:\n  - {id: a, inputs: [d, alone], outputs: [out], run: 'rm -f out; echo a >> log; echo a > out'}\n  - {id: b, run: 'test -e go'}\n";
+    assert!(matches!(in_time(|| story.start(flow)).unwrap(), Outcome::Failed { .. }));
+    assert!(in_time(|| story.plan()).step("a").unwrap().is_reuse());
+    story.home.write("d/a.txt", "b");
+    assert_eq!(story.plan().step("a").unwrap().name(), "changed", "the pipe does not hide the others");
+    story.home.write("d/a.txt", "a");
+    story.home.remove("out");
+    pipe_at(&story, "out");
+    assert_eq!(in_time(|| story.plan()).step("a").unwrap().name(), "changed");
+    story.home.write("go", "");
+    assert_eq!(in_time(|| story.resume(Resume::default())).unwrap(), Outcome::Completed);
+    assert_eq!((story.lines("log"), story.lines("out")), ("a a".to_owned(), "a".to_owned()));
+}
+
+#[test]
+fn what_lies_in_an_input_folder_counts_with_what_it_is() {
+    let story = Story::new();
+    story.home.write("d/tool", "x");
+    story.home.write("d/other", "tool");
+    let flow = "name: kinds\nsteps:\n  - {id: a, inputs: [d], run: 'true'}\n  - {id: b, run: 'false'}\n";
+    story.start(flow).unwrap();
+    let (tool, other) = (story.home.root().join("d/tool"), story.home.root().join("d/other"));
+    let is_reused = || story.plan().step("a").unwrap().is_reuse();
+    assert!(is_reused());
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!is_reused(), "it can be executed now");
+    std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o640)).unwrap();
+    assert!(is_reused(), "who may read it does not matter");
+    std::fs::remove_file(&other).unwrap();
+    symlink("tool", &other).unwrap();
+    assert!(!is_reused(), "a link is no file that holds where it leads");
+}
+
+#[test]
+fn an_executable_that_is_put_back_does_not_make_its_readers_run_again() {
+    let story = Story::new();
+    let flow = "name: tool\nsteps:\n  - {id: a, outputs: [bin/tool], run: 'mkdir -p bin; echo a > bin/tool; chmod 755 bin/tool'}\n  - {id: b, inputs: [bin], needs: [a], run: 'echo b >> log'}\n  - {id: c, needs: [b], run: 'test -e go'}\n";
+    story.start(flow).unwrap();
+    story.home.remove("bin/tool");
+    story.home.write("go", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "b");
+}
+
 #[test]
 fn what_is_left_of_an_earlier_drive_is_ended_before_going_on() {
     let story = Story::new();

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use stagepost::flow::{Drive, Error, Flows, Outcome, Progress, Resume, RunState, Source, Watch};
+use stagepost::flow::{Drive, Error, Flows, Outcome, Plan, Progress, Resume, RunState, Source, Watch};
 use stagepost::model::RunId;
 use stagepost::process::Cancel;
 use stagepost::project::Project;
@@ -46,6 +46,11 @@ impl Story {
     /// Runs a flow that is new.
     pub(crate) fn start(&self, text: &str) -> Result<Outcome, Error> {
         self.with_drive(|drive| Flows::of(&self.project).start(&self.id, Self::source(text), None, drive))
+    }
+
+    /// What going on would do.
+    pub(crate) fn plan(&self) -> Plan {
+        Flows::of(&self.project).plan(&self.id, &Resume::default()).unwrap()
     }
 
     /// Goes on with the run.
