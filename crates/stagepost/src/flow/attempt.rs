@@ -167,7 +167,7 @@ impl Runner<'_, '_> {
         let fingerprint = made_of::fingerprint(step, root, attempt.item.as_ref());
         let exchange = Exchange::open(self.folder(), attempt)?;
         let program = self.program(attempt, command, &secrets, &exchange);
-        let hidden = Secrets::new(secrets.iter().map(|(_, value)| value.as_encoded_bytes().to_vec()));
+        let hidden = self.hidden();
         let mut printed = Printed::new(&hidden, self.drive.keep_output);
         let begun = Instant::now();
         let finished = self.follow(attempt, &program, &mut printed);
@@ -220,9 +220,14 @@ impl Runner<'_, '_> {
         let Ok(secrets) = self.secrets_of(attempt.step) else { return Ok(false) };
         let exchange = Exchange::open(self.folder(), attempt)?;
         let program = self.program(attempt, verify, &secrets, &exchange);
-        let hidden = Secrets::new(secrets.iter().map(|(_, value)| value.as_encoded_bytes().to_vec()));
+        let hidden = self.hidden();
         let verified = self.follow(attempt, &program, &mut Printed::new(&hidden, 0));
         Ok(verified.is_ok_and(|finished| finished.ended.is_success()))
+    }
+
+    /// What must not be seen of any step: one may have written the secret of another where it can be read.
+    pub(super) fn hidden(&self) -> Secrets {
+        self.drive.hidden(self.flow.steps.iter().flat_map(|step| &step.secrets))
     }
 
     /// What comes from outside and is stored nowhere.
@@ -387,13 +392,11 @@ impl Runner<'_, '_> {
         for output in &step.outputs {
             let path = made_of::find_output(&self.project.place().root, &output.path)?;
             let failed = |error: io::Error| format!("its output cannot be read: {error}");
-            if !step.secrets.is_empty() {
-                let bytes = fs::read(&path).map_err(failed)?;
-                if hidden.are_in(&bytes) {
-                    return Err(format!("its output `{}` holds a secret", output.path.escape_debug()));
-                }
+            let file = made_of::open_file(&path).map_err(failed)?;
+            let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+            if !hidden.is_empty() && hidden.are_read_from(file).map_err(failed)? {
+                return Err(format!("its output `{}` holds a secret", output.path.escape_debug()));
             }
-            let mode = fs::metadata(&path).map_err(failed)?.permissions().mode() & 0o777;
             let name =
                 ArtifactName::new(format!("{FILES}{}", output.name)).map_err(|error| error.to_string())?;
             left.modes.insert(output.name.to_string(), mode);

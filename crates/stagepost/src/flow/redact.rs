@@ -1,4 +1,6 @@
-//! Taking secrets out of text before it is stored or shown: those of a step, and whatever looks like a token.
+//! Taking secrets out of text before it is stored or shown: those of a flow, and whatever looks like a token.
+
+use std::io::{self, Read};
 
 use memchr::memmem;
 use serde_json::Value;
@@ -8,7 +10,10 @@ use crate::model::{TokenStream, redact_value};
 /// What stands where a secret was.
 const MASK: &[u8] = b"***";
 
-/// The secrets of a step.
+/// A line of a secret that is shorter may stand anywhere, such as `}`; it is no secret by itself.
+const SHORTEST_LINE: usize = 8;
+
+/// The secrets of a flow.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Secrets {
     /// Longest first: one may be the beginning of another.
@@ -16,12 +21,46 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// Keeps what must not be seen; nothing at all is no secret.
+    /// Keeps what must not be seen: each secret, the longer lines of one that has several, and all of these as JSON writes
+    /// them. Nothing at all is no secret.
     pub(super) fn new(values: impl IntoIterator<Item = Vec<u8>>) -> Self {
-        let mut values: Vec<Vec<u8>> = values.into_iter().filter(|value| !value.is_empty()).collect();
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        values.dedup();
-        Self { values }
+        let mut all: Vec<Vec<u8>> = Vec::new();
+        for value in values.into_iter().filter(|value| !value.is_empty()) {
+            let lines = value.split(|byte| matches!(byte, b'\n' | b'\r'));
+            let long = lines.filter(|line| line.len() >= SHORTEST_LINE && line.len() < value.len());
+            for one in long.chain([value.as_slice()]) {
+                all.extend(std::str::from_utf8(one).into_iter().flat_map(in_json));
+                all.push(one.to_owned());
+            }
+        }
+        all.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        all.dedup();
+        Self { values: all }
+    }
+
+    /// Says whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Says whether there are secrets in what is read, wherever it is cut.
+    pub(super) fn are_read_from(&self, mut from: impl Read) -> io::Result<bool> {
+        let longest = self.values.first().map_or(0, Vec::len);
+        let (mut held, mut buffer) = (Vec::new(), vec![0; 1 << 20]);
+        loop {
+            let count = match from.read(&mut buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
+            if count == 0 {
+                return Ok(false);
+            }
+            held.extend_from_slice(&buffer[..count]);
+            if self.are_in(&held) {
+                return Ok(true);
+            }
+            held.drain(..held.len().saturating_sub(longest.saturating_sub(1)));
+        }
     }
 
     /// Says whether there are secrets in `bytes`.
@@ -72,6 +111,23 @@ impl Secrets {
         };
         self.values.iter().map(beginning).max().unwrap_or(0)
     }
+}
+
+/// A text as it stands in JSON between its quotes, if that differs: as most write it, and in plain ASCII.
+fn in_json(text: &str) -> Vec<Vec<u8>> {
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or_default();
+    let mut ascii = String::with_capacity(inner.len());
+    for c in inner.chars() {
+        match c.is_ascii() {
+            true => ascii.push(c),
+            false => {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| ascii.push_str(&format!("\\u{unit:04x}")))
+            }
+        }
+    }
+    let forms = [inner.to_owned(), ascii].into_iter();
+    forms.filter(|form| !form.is_empty() && form != text).map(String::into_bytes).collect()
 }
 
 /// Takes secrets out of a stream, wherever it is cut.
@@ -168,5 +224,30 @@ mod tests {
     fn values_are_redacted_in_texts_names_and_numbers() {
         let value = json!({"sword": ["my swordfish", 12345, 7, null]});
         assert_eq!(secrets().redact_value(value), json!({"***": ["my ***", "***", 7, null]}));
+    }
+
+    #[test]
+    fn a_secret_is_known_as_json_and_by_its_longer_lines() {
+        let secrets = Secrets::new(["first line \u{fc}\nsec\"ond line\n}\n".as_bytes().to_vec()]);
+        let told = |text: &str| secrets.redact_text(text);
+        assert_eq!(told(r#"{"a":"first line \u00fc\nsec\"ond line\n}\n"}"#), r#"{"a":"***"}"#);
+        assert_eq!(told("{\"a\":\"first line \u{fc}\\nsec\\\"ond line\\n}\\n\"}"), r#"{"a":"***"}"#);
+        assert_eq!(told("- sec\"ond line, sec\\\"ond line }"), "- ***, *** }");
+        assert_eq!(told("first line \u{fc}\r\n"), "***\r\n");
+    }
+
+    #[test]
+    fn a_secret_is_found_in_a_long_file_wherever_a_read_ends() {
+        struct Slow<'b>(&'b [u8]);
+        impl Read for Slow<'_> {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                let length = self.0.len().min(3);
+                buffer[..length].copy_from_slice(&self.0[..length]);
+                self.0 = &self.0[length..];
+                Ok(length)
+            }
+        }
+        assert!(secrets().are_read_from(Slow(b"a long text with a swordfish in it")).unwrap());
+        assert!(!secrets().are_read_from(Slow(b"a long text with a swor d fish in it")).unwrap());
     }
 }

@@ -117,7 +117,7 @@ impl Runner<'_, '_> {
         secrets: &[(OsString, OsString)],
     ) -> Result<plan::Outcome, plan::Error> {
         self.guard();
-        let hidden = Secrets::new(secrets.iter().map(|(_, value)| value.as_encoded_bytes().to_vec()));
+        let hidden = self.hidden();
         let root = &self.project.place().root;
         let folder = attempt.step.cwd.as_ref().map_or_else(|| root.clone(), |cwd| root.join(cwd));
         let (planner, judge, validator) = job.commands(&folder)?;

@@ -383,7 +383,7 @@ impl Runner<'_, '_> {
         // Each item had to leave them; if there was none to be done, none is there.
         step.outputs.retain(|output| made_of::find_output(&self.project.place().root, &output.path).is_ok());
         if status == StepStatus::Completed {
-            match self.outputs(&step, &self.drive.hidden(&step.secrets)) {
+            match self.outputs(&step, &self.hidden()) {
                 Ok(files) => done.take(files),
                 Err(error) => (done.status, done.record.error) = (StepStatus::Failed, Some(error)),
             }

@@ -278,6 +278,31 @@ steps:
 }
 
 #[test]
+fn a_secret_that_one_step_wrote_down_is_shown_and_kept_by_no_other() {
+    let mut story = Story::new();
+    story.secrets.insert("TOKEN".to_owned(), "s3cr3t \"value\"\nsecond line".to_owned());
+    let flow = r#"
+name: secret
+steps:
+  - id: a
+    secrets: [TOKEN]
+    run: 'printf %s "$TOKEN" > token'
+  - id: b
+    run: |
+      echo "is ${TOKEN-unknown}"; cat token; echo; tail -n 1 token
+      printf '{"token": "s3cr3t \\"value\\"\\nsecond line"}' | tee "$STAGEPOST_OUTPUT"
+  - id: c
+    outputs: [token]
+    run: 'true'
+"#;
+    let why = "step `c` failed: its output `token` holds a secret".to_owned();
+    assert_eq!(story.start(flow).unwrap(), Outcome::Failed { why });
+    let output = String::from_utf8(story.output("b")).unwrap();
+    assert_eq!(output, "is unknown\n***\n***{\"token\": \"***\"}");
+    assert!(!story.watch.take().iter().any(|line| line.contains("s3cr3t") || line.contains("second line")));
+}
+
+#[test]
 fn secrets_are_stored_nowhere_and_shown_to_nobody() {
     let mut story = Story::new();
     story.secrets.insert("TOKEN".to_owned(), "s3cr3t-value".to_owned());
