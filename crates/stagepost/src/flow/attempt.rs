@@ -16,6 +16,7 @@ use super::redact::{Redactor, Secrets};
 use super::runner::Runner;
 use super::watch::Progress;
 use super::{Error, Fingerprint, made_of};
+use crate::bounded;
 use crate::model::{ArtifactName, StepStatus};
 use crate::private;
 use crate::process::{self, Captured, Ended, Finished, Limits, Output, Program};
@@ -97,33 +98,50 @@ impl Exchange {
             move |source| Error::File { doing: "write", path, source }
         };
         let document = serde_json::to_vec(&attempt.document).expect("a document has string keys only");
-        private::write(&exchange.input, document).map_err(failed(&exchange.input))?;
-        match fs::remove_file(&exchange.output) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&exchange.output)(error)),
-            _ => Ok(exchange),
+        // A program may have left anything there, also a folder, a pipe or a link.
+        for path in [&exchange.input, &exchange.output] {
+            remove(path).map_err(failed(path))?;
         }
+        private::write(&exchange.input, document).map_err(failed(&exchange.input))?;
+        Ok(exchange)
     }
 
     /// Reads what the program handed on. Nothing is null.
     fn result(&self) -> Result<Value, String> {
-        match fs::metadata(&self.output) {
+        let unreadable = |error: io::Error| format!("its result cannot be read: {error}");
+        let file = match made_of::open_file(&self.output) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::Null),
-            Err(error) => return Err(format!("its result cannot be read: {error}")),
-            Ok(found) if found.len() > LONGEST_RESULT => {
-                return Err(format!("its result has {} bytes, more than {LONGEST_RESULT}", found.len()));
+            opened => opened.map_err(unreadable)?,
+        };
+        match file.metadata().map_err(unreadable)?.len() {
+            0 => return Ok(Value::Null),
+            length if length > LONGEST_RESULT => {
+                return Err(format!("its result has {length} bytes, more than {LONGEST_RESULT}"));
             }
-            Ok(found) if found.len() == 0 => return Ok(Value::Null),
-            Ok(_) => {}
+            _ => {}
         }
-        let bytes = fs::read(&self.output).map_err(|error| format!("its result cannot be read: {error}"))?;
+        let bytes = bounded::read(file, LONGEST_RESULT).map_err(unreadable)?;
         serde_json::from_slice(&bytes).map_err(|error| format!("its result is not valid JSON: {error}"))
     }
 }
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.input);
-        let _ = fs::remove_file(&self.output);
+        let _ = remove(&self.input);
+        let _ = remove(&self.output);
+    }
+}
+
+/// Removes whatever is at a path, and follows no link.
+fn remove(path: &Path) -> io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 

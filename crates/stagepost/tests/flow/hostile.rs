@@ -264,6 +264,32 @@ fn an_executable_that_is_put_back_does_not_make_its_readers_run_again() {
 }
 
 #[test]
+fn whatever_a_step_makes_of_its_files_fails_that_attempt_only() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let kept = elsewhere.path().join("kept");
+    std::fs::write(&kept, "[1]").unwrap();
+    let outside = elsewhere.path().display();
+    for (spoil, ends) in [
+        ("mkdir $STAGEPOST_OUTPUT; touch $STAGEPOST_OUTPUT/x".to_owned(), "no file"),
+        ("mkfifo $STAGEPOST_OUTPUT".to_owned(), "no file"),
+        (format!("ln -s {outside} $STAGEPOST_OUTPUT"), "no file"),
+        ("rm $STAGEPOST_INPUT; mkdir $STAGEPOST_INPUT; exit 1".to_owned(), "exit code 1"),
+        (format!("ln -sf {outside}/kept $STAGEPOST_INPUT; exit 1"), "exit code 1"),
+        ("rm $STAGEPOST_INPUT; mkfifo $STAGEPOST_INPUT; exit 1".to_owned(), "exit code 1"),
+    ] {
+        let story = Story::new();
+        let flow = format!(
+            "name: spoilt\nsteps:\n  - id: a\n    retry: {{attempts: 2, backoff: 1ms}}\n    run: |\n      if test $STAGEPOST_ATTEMPT = 1; then {spoil}; exit; fi\n      test -s $STAGEPOST_INPUT; echo 7 > $STAGEPOST_OUTPUT\n"
+        );
+        assert_eq!(in_time(|| story.start(&flow)).unwrap(), Outcome::Completed, "{spoil}");
+        let state = story.state();
+        let first = state.step("a").unwrap().attempts[0].record.error.clone().unwrap();
+        assert!(first.ends_with(ends), "{spoil}: {first}");
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "[1]", "{spoil}");
+    }
+}
+
+#[test]
 fn what_is_left_of_an_earlier_drive_is_ended_before_going_on() {
     let story = Story::new();
     let flow = "name: left\nsteps:\n  - {id: a, run: 'test -e go || exit 1'}\n";
