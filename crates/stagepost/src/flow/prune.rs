@@ -7,9 +7,9 @@ use super::cleanup::is_gone;
 use super::happened::{End, Happened};
 use super::kept::{self, KeptStep};
 use super::state::{Attempt, RunState, StepState, Summary};
-use crate::model::{CheckpointId, RunId};
+use crate::model::{CheckpointId, Run, RunId};
 use crate::project::Project;
-use crate::store::{Batch, NewEntry};
+use crate::store::{Batch, Found, NewEntry};
 
 /// Writes down that a run ended, then gives up all but its newest checkpoints, if a number is given. The results among
 /// them that hold stay: one checkpoint keeps them all.
@@ -51,9 +51,12 @@ struct Surplus {
 /// that holds. What another run was forked from stays with all it stands on, and so does what someone pinned.
 fn surplus(project: &Project, state: &RunState, status: End, keep: usize) -> Result<Surplus, Error> {
     let mut needed: HashSet<CheckpointId> = project.pinned()?.into_iter().collect();
-    if status != End::Completed || is_forked(project, &state.run.id)? {
+    let shared = shared(project, state)?;
+    if status != End::Completed || shared.is_some() {
         needed.extend(state.steps.iter().filter_map(|step| step.current()).map(|one| one.checkpoint));
     }
+    // What they stand on may hold no more here.
+    needed.extend(shared.into_iter().flatten());
     if status != End::Completed {
         // Someone will want to see how it failed.
         needed.extend(state.steps.iter().filter_map(|step| step.last()).map(|one| one.checkpoint));
@@ -79,6 +82,12 @@ fn surplus(project: &Project, state: &RunState, status: End, keep: usize) -> Res
         // One such checkpoint at a time: the new one takes over what the ones before it kept.
         let thinned = |step: &&StepState| step.current().is_some_and(|one| one.thinned);
         surplus.kept.extend(state.steps.iter().filter(thinned).filter_map(KeptStep::of));
+        for step in &state.steps {
+            let is_current =
+                |one: &Attempt| step.current().is_some_and(|now| now.checkpoint == one.checkpoint);
+            let superseded = step.attempts.iter().filter(|one| one.thinned && !is_current(one));
+            surplus.told.extend(superseded.map(|one| one.summary(step)));
+        }
         surplus.gone.extend(&state.keepers);
     }
     Ok(surplus)
@@ -107,19 +116,33 @@ impl Worth {
     }
 }
 
-/// Says whether another run shares the past of this one.
-fn is_forked(project: &Project, run: &RunId) -> Result<bool, Error> {
-    for other in project.runs()? {
-        let Some(fork) = other.forked_from else { continue };
-        if let Some(found) = project.store().checkpoint(&fork)? {
-            let of = match &found {
-                crate::store::Found::Live(checkpoint) => &checkpoint.run,
-                crate::store::Found::Pruned(stub) => &stub.run,
-            };
-            if of == run && !is_gone(project, &other.id)? {
-                return Ok(true);
+/// The checkpoints of a run that others stand on which share its past; `None` if none does.
+fn shared(project: &Project, state: &RunState) -> Result<Option<HashSet<CheckpointId>>, Error> {
+    let (run, mut shared) = (&state.run.id, None);
+    for other in project.runs()?.into_iter().filter(|other| other.id != *run) {
+        if other.forked_from.is_none() || is_gone(project, &other.id)? {
+            continue;
+        }
+        let results: Vec<CheckpointId> = match RunState::load(project, &other.id) {
+            Ok(fork) => {
+                let current = fork.steps.iter().filter_map(StepState::current);
+                current.filter(|one| one.run == *run).map(|one| one.checkpoint).collect()
             }
+            // Nobody knows what it stands on, so nothing goes.
+            Err(_) => state.steps.iter().flat_map(|step| &step.attempts).map(|one| one.checkpoint).collect(),
+        };
+        if !results.is_empty() || is_fork_of(project, &other, run)? {
+            shared.get_or_insert_with(HashSet::new).extend(results);
         }
     }
-    Ok(false)
+    Ok(shared)
+}
+
+fn is_fork_of(project: &Project, other: &Run, run: &RunId) -> Result<bool, Error> {
+    let Some(fork) = other.forked_from else { return Ok(false) };
+    Ok(match project.store().checkpoint(&fork)? {
+        Some(Found::Live(checkpoint)) => checkpoint.run == *run,
+        Some(Found::Pruned(stub)) => stub.run == *run,
+        None => false,
+    })
 }

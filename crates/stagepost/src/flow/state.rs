@@ -181,6 +181,9 @@ pub struct Summary {
     /// How often a result of the step had been given up by then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: u32,
+    /// Whether it held no more by then. Earlier versions did not say so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub superseded: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -244,6 +247,7 @@ impl Attempt {
         Summary {
             step: step.step.clone(),
             generation: step.generation,
+            superseded: step.current().is_none_or(|current| current.checkpoint != self.checkpoint),
             attempt: self.attempt,
             status: self.status,
             at: self.at,
@@ -279,8 +283,26 @@ impl StepState {
         self.accepted = None;
     }
 
-    /// Takes in an attempt whose checkpoint is not there, unless it is.
-    fn told_of(&mut self, attempt: Attempt) {
+    /// Takes in what is told of an attempt whose checkpoint is not there, unless it is.
+    fn told_of(&mut self, attempt: Attempt, superseded: bool) {
+        let (is_result, id) = (attempt.is_result(), attempt.checkpoint);
+        let is_newest = self.attempts.iter().all(|known| known.attempt <= attempt.attempt);
+        self.insert(attempt);
+        // Earlier versions kept no results and did not say what held: the newest did.
+        if self.holds.is_none() && is_newest && is_result && !superseded {
+            self.hold(id);
+        }
+    }
+
+    /// Takes in a result that a checkpoint of the run keeps: at that point it held, whatever was told of others before.
+    fn keeps(&mut self, attempt: Attempt) {
+        let id = attempt.checkpoint;
+        self.insert(attempt);
+        self.hold(id);
+    }
+
+    /// Adds an attempt in its place, unless more is known of it already.
+    fn insert(&mut self, attempt: Attempt) {
         let is_it = |known: &Attempt| known.checkpoint == attempt.checkpoint;
         if self.attempts.iter().any(|known| is_it(known) && !known.pruned) {
             return;
@@ -289,11 +311,14 @@ impl StepState {
         self.attempts.retain(|known| !is_it(known));
         self.attempts.push(attempt);
         self.attempts.sort_by_key(|attempt| attempt.attempt);
-        let newest = self.attempts.len() - 1;
-        self.holds = match holds {
-            Some(id) => self.attempts.iter().position(|attempt| attempt.checkpoint == id),
-            None => self.attempts[newest].is_result().then_some(newest),
-        };
+        self.holds = None;
+        if let Some(id) = holds {
+            self.hold(id);
+        }
+    }
+
+    fn hold(&mut self, id: CheckpointId) {
+        self.holds = self.attempts.iter().position(|attempt| attempt.checkpoint == id);
     }
 
     fn ended(&mut self, attempt: Attempt) {
@@ -429,7 +454,7 @@ impl RunState {
         let step = &mut self.steps[place];
         // Those whose checkpoints are gone cannot be counted any more.
         step.generation = step.generation.max(summary.generation);
-        step.told_of(attempt);
+        step.told_of(attempt, summary.superseded);
     }
 
     /// Takes in a result that is kept although its checkpoint is not there any more.
@@ -437,7 +462,7 @@ impl RunState {
         let place = self.place(&kept.summary.step, places);
         let step = &mut self.steps[place];
         step.generation = step.generation.max(kept.generation);
-        step.told_of(kept.attempt(run));
+        step.keeps(kept.attempt(run));
     }
 
     fn place(&mut self, step: &str, places: &mut HashMap<String, usize>) -> usize {

@@ -7,6 +7,7 @@ mod from_files;
 mod going_on;
 mod hostile;
 mod in_code;
+mod keeping;
 mod leading;
 mod seed;
 mod support;
