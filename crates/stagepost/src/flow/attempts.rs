@@ -1,7 +1,9 @@
-//! What was begun: a file beside the store that is appended to without waiting for the disk.
+//! What was begun: a file beside the store that is appended to, in general without waiting for the disk.
 //!
 //! That a step was begun matters when the process that drove it was killed: whoever goes on must count that attempt and
-//! end what is left of it. If the machine went down with it, nothing is left of it, and losing the line costs nothing.
+//! end what is left of it. If the machine went down with it, nothing is left of it here, and losing the line costs nothing.
+//! A step that may be done once only is different: what it did elsewhere outlives the machine. That it begins is on the
+//! disk before its program starts.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -78,11 +80,16 @@ fn identity<'a>(parts: &mut impl Iterator<Item = &'a str>) -> Option<Identity> {
 #[derive(Debug)]
 pub(super) struct Attempts {
     file: Mutex<Appended>,
+    folder: PathBuf,
+    /// Has the disk keep what was written to a file or folder.
+    sync: fn(&File) -> io::Result<()>,
 }
 
 #[derive(Debug)]
 struct Appended {
     file: File,
+    /// Whether the disk knows where the file is.
+    is_placed: bool,
     /// Lines that go along with the next one: losing them costs time and nothing else.
     waiting: String,
 }
@@ -91,7 +98,9 @@ impl Attempts {
     /// Opens the file and writes down who drives the run from now on.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(NAME))?;
-        let attempts = Self { file: Mutex::new(Appended { file, waiting: String::new() }) };
+        let appended = Appended { file, is_placed: false, waiting: String::new() };
+        let attempts =
+            Self { file: Mutex::new(appended), folder: folder.to_owned(), sync: |file| file.sync_all() };
         let ours = Identity::of(std::process::id().cast_signed());
         attempts.append(&format!("\ndriver\t{}\t{}\t{}\n", ours.pid, ours.started, ours.boot))?;
         Ok(attempts)
@@ -102,6 +111,21 @@ impl Attempts {
         let mut line = String::with_capacity(step.len() + 16);
         let _ = writeln!(line, "start\t{attempt}\t{step}");
         self.append(&line)
+    }
+
+    /// Writes down that an attempt begins, and returns when a power cut cannot undo that.
+    pub(super) fn start_durably(&self, step: &str, attempt: u32) -> io::Result<()> {
+        self.start(step, attempt)?;
+        let mut appended = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.sync)(&appended.file)?;
+        if !appended.is_placed {
+            // The folder of the run, and the one for all runs, may be as new as the file.
+            for folder in self.folder.ancestors().take(3) {
+                (self.sync)(&File::open(folder)?)?;
+            }
+            appended.is_placed = true;
+        }
+        Ok(())
     }
 
     /// Writes down which process a step runs in.
@@ -120,7 +144,7 @@ impl Attempts {
     /// One write for one line and what waits for it: lines of several threads do not mix.
     fn append(&self, line: &str) -> io::Result<()> {
         let mut appended = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let Appended { file, waiting } = &mut *appended;
+        let Appended { file, waiting, .. } = &mut *appended;
         if waiting.is_empty() {
             return file.write_all(line.as_bytes());
         }
@@ -134,6 +158,29 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_may_be_done_once_waits_for_the_disk() {
+        use std::cell::RefCell;
+        use std::os::unix::fs::MetadataExt as _;
+        thread_local! { static SYNCED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) }; }
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("flow/r");
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut attempts = Attempts::open(&folder).unwrap();
+        attempts.sync = |file| {
+            SYNCED.with_borrow_mut(|all| all.push(file.metadata().unwrap().ino()));
+            Ok(())
+        };
+        let number = |path: &str| std::fs::metadata(home.path().join(path)).unwrap().ino();
+        attempts.start("a", 1).unwrap();
+        assert!(SYNCED.take().is_empty());
+        attempts.start_durably("pay", 1).unwrap();
+        assert_eq!(SYNCED.take(), ["flow/r/attempts", "flow/r", "flow", "."].map(number));
+        attempts.start_durably("pay", 2).unwrap();
+        assert_eq!(SYNCED.take(), ["flow/r/attempts"].map(number), "where it is is known by now");
+        assert_eq!(read(&folder).attempts["pay"], 2);
+    }
 
     #[test]
     fn what_was_begun_is_read_back_and_a_torn_line_says_nothing() {

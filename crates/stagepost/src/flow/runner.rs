@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::attempt::{Attempt, Done, artifact};
 use super::attempts::{self, Attempts};
-use super::definition::{Action as Does, Flow, OnFailure};
+use super::definition::{Action as Does, Effects, Flow, OnFailure};
 use super::flows::end_cancelled;
 use super::happened::{End, Happened};
 use super::hold::Hold;
@@ -333,11 +333,11 @@ impl Runner<'_, '_> {
         if attempt.step.on_failure == OnFailure::Rollback {
             self.remember_files(attempt)?;
         }
-        self.begun.start(&attempt.name, attempt.number).map_err(|source| Error::File {
-            doing: "write to",
-            path: self.folder().to_owned(),
-            source,
-        })?;
+        let begun = match attempt.step.effects {
+            Effects::Once => self.begun.start_durably(&attempt.name, attempt.number),
+            _ => self.begun.start(&attempt.name, attempt.number),
+        };
+        begun.map_err(|source| Error::File { doing: "write to", path: self.folder().to_owned(), source })?;
         self.drive.watch.saw(Progress::Began { step: &attempt.name, attempt: attempt.number });
         let done = match &attempt.step.action {
             Does::Run(command) => self.run_program(attempt, command)?,
