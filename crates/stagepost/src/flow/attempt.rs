@@ -49,9 +49,18 @@ pub(super) struct Attempt<'f> {
 impl Attempt<'_> {
     /// Says whether the run goes on from how this ended although it failed.
     pub(super) fn goes_on_from(&self, done: &Done) -> bool {
-        let again = self.step.retry.again(self.failures + 1, done.record.exit) && !done.hopeless;
         let tolerated = matches!(self.step.on_failure, OnFailure::Continue | OnFailure::GoTo(_));
-        done.status == StepStatus::Failed && tolerated && !again
+        tolerated && self.is_failure_for_good(done)
+    }
+
+    /// Says whether the files are to go back to where the step began.
+    pub(super) fn rolls_back_from(&self, done: &Done) -> bool {
+        self.step.on_failure == OnFailure::Rollback && self.is_failure_for_good(done)
+    }
+
+    fn is_failure_for_good(&self, done: &Done) -> bool {
+        let again = self.step.retry.again(self.failures + 1, done.record.exit) && !done.hopeless;
+        done.status == StepStatus::Failed && !again
     }
 }
 

@@ -145,7 +145,11 @@ impl<'p> Flows<'p> {
         hold.is_wanted_again();
         let begun = attempts::read(hold.folder());
         self.end_left_over(id, &begun, &drive)?;
-        let prepared = resume::prepare(self.project, id, &resume, &begun)?;
+        let mut prepared = resume::prepare(self.project, id, &resume, &begun)?;
+        if let Some(rollback) = &prepared.rollback {
+            rollback.carry_out(self.project, id, drive.watch)?;
+            prepared = resume::prepare(self.project, id, &resume, &begun)?;
+        }
         prepared.check(&resume)?;
         prepared.put_back(self.project)?;
         let input = prepared.state.input.clone();

@@ -44,6 +44,11 @@ pub enum Happened {
         /// The steps, with the fingerprint that was accepted and the attempts that count as consumed.
         steps: BTreeMap<String, Accepted>,
     },
+    /// The files were put back to where steps began that failed.
+    RolledBack {
+        /// Those steps, or items of them.
+        steps: Vec<String>,
+    },
     /// It ended.
     Ended {
         /// How.

@@ -41,6 +41,7 @@ mod attempt;
 mod flows;
 mod refine;
 mod resume;
+mod rollback;
 mod runner;
 
 pub mod cleanup;

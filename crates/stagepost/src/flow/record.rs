@@ -51,6 +51,9 @@ pub struct Record {
     /// It failed for good, and the run went on as it was told to: that is its result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub went_on: bool,
+    /// It failed for good, and the files are to go back to where it began.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rolls_back: bool,
     /// Where it led instead of to what comes after it: a step, or `end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub led_to: Option<String>,

@@ -15,6 +15,7 @@ use super::history::{History, Moment};
 use super::put_back::put_back;
 use super::record::{FILES, RESULT};
 use super::reuse::{Now, Plan, Planned, Verdict};
+use super::rollback::Rollback;
 use super::runner::{Runner, before_step};
 use super::schedule::{Known, Led, and_dependents};
 use super::state::{Attempt, RunState, Status, StepState};
@@ -66,6 +67,8 @@ pub(super) struct Prepared {
     pub(super) happened: Vec<Happened>,
     /// Steps and items that may be done once only and were cut off, with the attempt.
     pub(super) cut_off: Vec<(String, u32)>,
+    /// What must be rolled back before: whoever should have done it was killed.
+    pub(super) rollback: Option<Rollback>,
     /// The files as they were before the first attempt at steps that are not done.
     pub(super) before: HashMap<String, Checkpoint>,
     /// What is there now.
@@ -120,8 +123,15 @@ pub(super) fn prepare(
         return Err(Error::Deleted { run: id.clone() });
     }
     let mut history = load_sound(project, id)?;
-    let before = before_first(&history);
-    let state = RunState::of(&history, hold::is_driven(project, id));
+    let mut before = before_first(&history);
+    let mut state = RunState::of(&history, hold::is_driven(project, id));
+    let rollback = Rollback::due(&state, &before, begun);
+    if let Some(rollback) = &rollback {
+        let (at, happened) = (project.context().clock.now(), rollback.happened());
+        history.moments.push(Moment::Happened { position: u64::MAX, at, happened });
+        before = before_first(&history);
+        state = RunState::of(&history, hold::is_driven(project, id));
+    }
     let captured = source_of(&state)?;
     let Source { flow, definition } = resume.source.clone().unwrap_or_else(|| captured.clone());
     check_decided(&flow, &resume.decided)?;
@@ -148,7 +158,19 @@ pub(super) fn prepare(
     }
     let cut_off = cut_off(&flow, &state, &plan, begun);
     let asked = resume.after.is_some() || resume.again.is_some();
-    Ok(Prepared { flow, state, plan, happened, cut_off, before, now: known_now, missing, ended, asked })
+    Ok(Prepared {
+        flow,
+        state,
+        plan,
+        happened,
+        cut_off,
+        rollback,
+        before,
+        now: known_now,
+        missing,
+        ended,
+        asked,
+    })
 }
 
 /// The files as they were before the first attempt at each step that was begun and is not done. A run that ended begins
@@ -167,7 +189,10 @@ fn before_first(history: &History) -> HashMap<String, Checkpoint> {
                 _ => {}
             },
             Moment::Happened { happened: Happened::Ended { .. }, .. } => before.clear(),
-            Moment::Happened { happened: Happened::Voided { steps, .. }, .. } => {
+            Moment::Happened {
+                happened: Happened::Voided { steps, .. } | Happened::RolledBack { steps, .. },
+                ..
+            } => {
                 steps.iter().for_each(|step| drop(before.remove(&before_step(step))));
             }
             Moment::Happened { .. } => {}

@@ -18,13 +18,14 @@ use super::happened::{End, Happened};
 use super::hold::Hold;
 use super::record::{RESULT, Record};
 use super::redact::Secrets;
+use super::rollback::Rollback;
 use super::schedule::{Action, Event, Known, Schedule, Unit};
 use super::view::Publisher;
 use super::watch::{Progress, Watch};
 use super::{Error, made_of, prune};
 use crate::model::{Checkpoint, Hash, Kind, RunId, RunKind, StepStatus};
 use crate::process::{self, Cancel, Guard};
-use crate::project::{Files, Project, Save, Source, Wish};
+use crate::project::{Files, Project, Save, Source};
 use crate::store::{Batch, NewEntry};
 
 /// How a run is driven, as the front end says.
@@ -395,6 +396,7 @@ impl Runner<'_, '_> {
     pub(super) fn keep(&self, unit: Unit, attempt: &Attempt<'_>, done: Done) -> Sent {
         let mut done = done;
         done.record.went_on = attempt.goes_on_from(&done);
+        done.record.rolls_back = attempt.rolls_back_from(&done);
         if let OnFailure::GoTo(target) = &attempt.step.on_failure
             && done.record.went_on
             && unit.item.is_none()
@@ -449,14 +451,12 @@ impl Runner<'_, '_> {
 
     fn roll_back(&self, steps: Vec<String>) -> Result<(), Error> {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let remembered: Vec<Checkpoint> = steps.iter().filter_map(|step| before.remove(step)).collect();
+        let remembered = steps.into_iter().filter_map(|step| before.remove_entry(&step)).collect();
         drop(before);
-        // Of several, the one that began first saw the files before all of them.
-        if let Some(first) = remembered.iter().min_by_key(|checkpoint| checkpoint.seq) {
-            self.project.restore(first, &Wish::default())?;
-            steps.iter().for_each(|step| self.drive.watch.saw(Progress::RolledBack { step }));
+        match Rollback::of(remembered) {
+            Some(rollback) => rollback.carry_out(self.project, &self.id, self.drive.watch),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     pub(super) fn say(&self, happened: &Happened) -> Result<(), Error> {

@@ -436,6 +436,7 @@ impl RunState {
                     self.steps[place].accepted = Some(accepted.clone());
                 }
             }
+            Happened::RolledBack { .. } => {}
             Happened::Ended { status, why, steps } => {
                 (self.status, self.why) = ((*status).into(), why.clone());
                 self.waits_for = None;

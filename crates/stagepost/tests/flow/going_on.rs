@@ -59,6 +59,36 @@ fn a_rollback_goes_back_to_where_the_first_attempt_began_also_after_a_crash() {
     assert_eq!(story.home.read("base.txt").as_deref(), Some("base"));
 }
 
+const CARELESS: &str = r#"
+name: careless
+steps:
+  - {id: a, run: 'cat base.txt; rm -f base.txt; false', on_failure: rollback}
+"#;
+
+#[test]
+fn a_rollback_that_was_due_when_the_driver_was_killed_is_done_before_the_step_is_tried_again() {
+    let story = Story::new();
+    story.home.write("base.txt", "base");
+    story.killed_at("a failed (1)", |story| story.start(CARELESS));
+    assert_eq!(story.home.read("base.txt"), None);
+    story.watch.take();
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.output("a"), b"base");
+    let seen = ["rolled back a", "a begins (2)", "a: base", "a failed (2)", "rolled back a"];
+    assert_eq!(story.watch.take(), seen);
+}
+
+#[test]
+fn a_rollback_that_was_done_when_the_driver_was_killed_is_not_done_again() {
+    let story = Story::new();
+    story.home.write("base.txt", "base");
+    story.killed_at("rolled back a", |story| story.start(CARELESS));
+    story.home.write("base.txt", "mended");
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.output("a"), b"mended");
+    assert_eq!(story.home.read("base.txt").as_deref(), Some("mended"));
+}
+
 #[test]
 fn every_doing_on_purpose_has_a_key_of_its_own_also_when_earlier_ones_are_pruned() {
     let story = Story::new();
