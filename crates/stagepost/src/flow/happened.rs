@@ -48,6 +48,9 @@ pub enum Happened {
     RolledBack {
         /// Those steps, or items of them.
         steps: Vec<String>,
+        /// Others that had ended meanwhile: what they left in the files is gone, so their results hold no more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        undone: Vec<String>,
     },
     /// It ended.
     Ended {

@@ -125,14 +125,14 @@ pub(super) fn prepare(
     let mut history = load_sound(project, id)?;
     let mut before = before_first(&history);
     let mut state = RunState::of(&history, hold::is_driven(project, id));
-    let rollback = Rollback::due(&state, &before, begun);
+    let captured = source_of(&state)?;
+    let rollback = Rollback::due(&captured.flow, &state, &before, begun);
     if let Some(rollback) = &rollback {
         let (at, happened) = (project.context().clock.now(), rollback.happened());
         history.moments.push(Moment::Happened { position: u64::MAX, at, happened });
         before = before_first(&history);
         state = RunState::of(&history, hold::is_driven(project, id));
     }
-    let captured = source_of(&state)?;
     let Source { flow, definition } = resume.source.clone().unwrap_or_else(|| captured.clone());
     check_decided(&flow, &resume.decided)?;
     let changed = Some(definition).filter(|definition| definition.text != captured.definition.text);

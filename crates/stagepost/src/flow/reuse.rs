@@ -61,6 +61,11 @@ pub enum Verdict {
         /// That step.
         of: String,
     },
+    /// What it left in the files went when those were rolled back to where another step began.
+    RolledBack {
+        /// That step.
+        with: String,
+    },
     /// The question that it asked is open again.
     Reopened,
     /// Its result was pruned, and a step that is to be done needs it.
@@ -77,6 +82,7 @@ impl Verdict {
             Verdict::Interrupted { .. } => "interrupted",
             Verdict::Changed { .. } => "changed",
             Verdict::Downstream { .. } => "downstream",
+            Verdict::RolledBack { .. } => "rolled_back",
             Verdict::Reopened => "reopened",
             Verdict::Pruned => "pruned",
         }
@@ -176,6 +182,9 @@ fn decide(
         return Verdict::Interrupted { attempt: begun };
     }
     let Some(known) = known else { return Verdict::New };
+    if let Some(with) = &known.undone_with {
+        return Verdict::RolledBack { with: with.clone() };
+    }
     let goes_on = matches!(step.on_failure, OnFailure::Continue | OnFailure::GoTo(_));
     let attempt = match (known.current(), last) {
         (Some(current), _) if current.status == StepStatus::Failed && !goes_on => {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::Scope as Threads;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::attempt::{Attempt, Done, artifact};
 use super::attempts::{self, Attempts};
@@ -18,8 +18,9 @@ use super::happened::{End, Happened};
 use super::hold::Hold;
 use super::record::{RESULT, Record};
 use super::redact::Secrets;
-use super::rollback::Rollback;
+use super::rollback::{AFTER, Rollback};
 use super::schedule::{Action, Event, Known, Schedule, Unit};
+use super::state::RunState;
 use super::view::Publisher;
 use super::watch::{Progress, Watch};
 use super::{Error, made_of, prune};
@@ -437,10 +438,12 @@ impl Runner<'_, '_> {
         if self.before.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&attempt.name) {
             return Ok(());
         }
+        let after = self.project.store().head(&self.id)?.map_or(0, |head| head.seq());
         let saved = self.project.save(Save {
             run: Some((self.id.clone(), RunKind::Flow)),
             begun: true,
             kind: Some(Kind::Safety { before: before_step(&attempt.name) }),
+            metadata: Map::from_iter([(AFTER.to_owned(), after.into())]),
             files: Some(Files::default()),
             ..Save::default()
         })?;
@@ -451,9 +454,12 @@ impl Runner<'_, '_> {
 
     fn roll_back(&self, steps: Vec<String>) -> Result<(), Error> {
         let mut before = self.before.lock().unwrap_or_else(PoisonError::into_inner);
-        let remembered = steps.into_iter().filter_map(|step| before.remove_entry(&step)).collect();
+        let remembered: Vec<_> = steps.into_iter().filter_map(|step| before.remove_entry(&step)).collect();
         drop(before);
-        match Rollback::of(remembered) {
+        if remembered.is_empty() {
+            return Ok(());
+        }
+        match Rollback::of(&self.flow, &RunState::load(self.project, &self.id)?, remembered) {
             Some(rollback) => rollback.carry_out(self.project, &self.id, self.drive.watch),
             None => Ok(()),
         }

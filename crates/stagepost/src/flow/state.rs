@@ -128,6 +128,8 @@ pub struct StepState {
     pub failures: u32,
     /// What someone accepted as still good.
     pub accepted: Option<Accepted>,
+    /// The step with which what it left in the files was rolled back, if that is why no result holds.
+    pub undone_with: Option<String>,
 }
 
 /// The end of an attempt at a step.
@@ -280,7 +282,7 @@ impl StepState {
             self.generation += 1;
         }
         self.failures = 0;
-        self.accepted = None;
+        (self.accepted, self.undone_with) = (None, None);
     }
 
     /// Takes in what is told of an attempt whose checkpoint is not there, unless it is.
@@ -326,7 +328,7 @@ impl StepState {
         if self.holds.is_some() {
             self.give_up();
         }
-        self.accepted = None;
+        (self.accepted, self.undone_with) = (None, None);
         self.attempts.push(attempt);
         if is_result {
             self.holds = Some(self.attempts.len() - 1);
@@ -436,7 +438,13 @@ impl RunState {
                     self.steps[place].accepted = Some(accepted.clone());
                 }
             }
-            Happened::RolledBack { .. } => {}
+            Happened::RolledBack { steps, undone } => {
+                for step in undone {
+                    let place = self.place(step, places);
+                    self.steps[place].give_up();
+                    self.steps[place].undone_with = steps.first().cloned();
+                }
+            }
             Happened::Ended { status, why, steps } => {
                 (self.status, self.why) = ((*status).into(), why.clone());
                 self.waits_for = None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use stagepost::flow::{Again, Error, Outcome, Resume};
+use stagepost::flow::{Again, Error, Flows, Outcome, Resume, Verdict};
 
 use crate::support::Story;
 
@@ -87,6 +87,34 @@ fn a_rollback_that_was_done_when_the_driver_was_killed_is_not_done_again() {
     assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
     assert_eq!(story.output("a"), b"mended");
     assert_eq!(story.home.read("base.txt").as_deref(), Some("mended"));
+}
+
+#[test]
+fn what_was_done_beside_a_step_that_is_rolled_back_is_done_again() {
+    let mut story = Story::new();
+    story.jobs = 3;
+    let flow = r#"
+name: siblings
+steps:
+  - {id: before, run: 'echo before >> before.txt'}
+  - {id: a, needs: [before], on_failure: rollback, run: 'touch "$MARK.a"; until test -e "$MARK"; do sleep 0.01; done; sleep 0.3; test -e ok'}
+  - {id: b, needs: [before], run: 'until test -e "$MARK.a"; do sleep 0.01; done; echo precious > b.txt'}
+  - {id: c, needs: [b], run: 'echo more > c.txt; touch "$MARK"'}
+  - {id: pay, needs: [before], effects: once, run: 'echo pay >> "$MARK.paid"'}
+"#;
+    let mark = tempfile::tempdir().unwrap();
+    let flow = flow.replace("$MARK", mark.path().join("mark").to_str().unwrap());
+    assert!(matches!(story.start(&flow).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.home.read("b.txt"), None);
+    let plan = Flows::of(&story.project).plan(&story.id, &Resume::default()).unwrap();
+    let with = Verdict::RolledBack { with: "a".to_owned() };
+    assert_eq!((plan.step("b"), plan.step("c")), (Some(&with), Some(&with)));
+    assert!(plan.step("before").unwrap().is_reuse() && plan.step("pay").unwrap().is_reuse());
+    story.home.write("ok", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!((story.lines("b.txt"), story.lines("c.txt")), ("precious".to_owned(), "more".to_owned()));
+    assert_eq!(std::fs::read_to_string(mark.path().join("mark.paid")).unwrap(), "pay\n");
+    assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })));
 }
 
 #[test]

@@ -141,6 +141,12 @@ fn because(verdict: &Verdict) -> String {
         Verdict::Interrupted { attempt } => format!("interrupted: attempt {attempt} was cut off"),
         Verdict::Changed { parts } => format!("changed: {} differs", ui::printable(&parts.join(", "))),
         Verdict::Downstream { of } => format!("downstream: `{of}` is done again"),
+        Verdict::RolledBack { with } => {
+            format!(
+                "rolled back: its files went back with those of `{}`, it is done again",
+                ui::printable(with)
+            )
+        }
         Verdict::Reopened => "reopened: its question is open again".to_owned(),
         Verdict::Pruned => "pruned: its result is needed and was pruned".to_owned(),
         other => other.name().to_owned(),
