@@ -486,6 +486,12 @@ impl From<flow::Error> for Failure {
                     "find out, then resume with --done {step} or --redo {step}; a `verify` command would tell"
                 ),
             ),
+            E::DoneOnce { ref step, .. } => (
+                Code::Refused,
+                format!(
+                    "resume with --done {step} if its result holds all the same, or --redo {step} to do it again"
+                ),
+            ),
             E::Damaged { ref newest, .. } => (
                 Code::Integrity,
                 newest.as_ref().map_or_else(

@@ -423,6 +423,18 @@ fn what_nobody_can_say_of_a_step_is_refused() {
 }
 
 #[test]
+fn a_step_that_may_be_done_once_only_asks_before_it_is_done_again() {
+    let flow = THREE.replace("{id: two,", "{id: two, effects: once, inputs: [in.txt],");
+    let project = project(&flow);
+    project.ok(&["flow", "run", "flow.yaml", "--run-id", "r1"]);
+    project.write("in.txt", "new");
+    let refused = project.run(&["flow", "resume", "r1"]);
+    refused.fails(4, &["`two` may be done once only and was done", "--done two", "--redo two"]);
+    project.ok(&["flow", "resume", "r1", "--redo", "two"]);
+    assert_eq!(log(&project), "one two three two three");
+}
+
+#[test]
 fn a_secret_that_is_given_as_input_is_stored_nowhere() {
     let flow = "name: asking\nsecrets: [WORD]\nsteps:\n  - {id: ok, ask: {kind: approve, data: input.word}}\n  - {id: b, run: 'true'}\n";
     let project = project(flow);

@@ -217,6 +217,16 @@ pub enum Error {
         /// The attempt.
         attempt: u32,
     },
+    /// A step that may be done once only was done, and would be done again.
+    #[error("step `{step}` may be done once only and was done (attempt {attempt}), but {why}")]
+    DoneOnce {
+        /// The step.
+        step: String,
+        /// The attempt.
+        attempt: u32,
+        /// Why its result does not hold, in words.
+        why: String,
+    },
     /// What someone says of a step that was cut off makes no sense.
     #[error("nobody can say of step `{}` whether it was done: {why}", step.escape_debug())]
     Decision {

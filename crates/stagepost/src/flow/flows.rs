@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::attempts::{self, Attempts, Begun};
 use super::definition::{Flow, Invalid};
-use super::happened::{Accepted, Definition, End, Happened};
+use super::happened::{Definition, End, Happened};
 use super::hold::{self, Hold};
 use super::kept::{self, KeptStep};
 use super::resume::{self, Resume};
@@ -154,7 +154,6 @@ impl<'p> Flows<'p> {
         prepared.put_back(self.project)?;
         let input = prepared.state.input.clone();
         let mut known = prepared.known(self.project, &begun)?;
-        let only = resume.again.as_ref().filter(|again| again.only).map(|again| again.step.clone());
         let views = Publisher::new(self.project, id, prepared.flow.view)?;
         self.write_down(id, prepared.happened)?;
         let mut runner = self.runner(id, hold, prepared.flow, views, drive)?;
@@ -162,11 +161,7 @@ impl<'p> Flows<'p> {
         for (name, attempt) in prepared.cut_off {
             runner.settle(&name, attempt, &resume, &mut known, &input)?;
         }
-        let outcome = runner.drive(input, known)?;
-        if let Some(step) = only.filter(|_| outcome == Outcome::Completed) {
-            self.accept(id, &step)?;
-        }
-        Ok(outcome)
+        runner.drive(input, known)
     }
 
     fn write_down(&self, id: &RunId, happened: Vec<Happened>) -> Result<(), Error> {
@@ -179,27 +174,6 @@ impl<'p> Flows<'p> {
         let entries = happened.iter().map(|one| NewEntry::Event(one.event(id, now))).collect();
         self.project.store().write(Batch { entries, ..Batch::default() })?;
         Ok(())
-    }
-
-    /// Has the results that were made from an earlier attempt of `step` hold all the same.
-    fn accept(&self, id: &RunId, step: &str) -> Result<(), Error> {
-        let state = RunState::load(self.project, id)?;
-        let attempt = |name: &str| state.step(name)?.current().map(|one| one.attempt);
-        let made_from =
-            |other: &&StepState| other.current().is_some_and(|one| one.record.consumed.contains_key(step));
-        let mut steps = BTreeMap::new();
-        for other in state.steps.iter().filter(made_from) {
-            let Some(current) = other.current() else { continue };
-            let before = other.accepted.clone().map(|accepted| accepted.consumed);
-            let mut consumed = before.unwrap_or_else(|| current.record.consumed.clone());
-            consumed.extend(attempt(step).map(|attempt| (step.to_owned(), attempt)));
-            let fingerprint = other.accepted.clone().and_then(|accepted| accepted.fingerprint);
-            steps.insert(other.step.clone(), Accepted { fingerprint, consumed });
-        }
-        if steps.is_empty() {
-            return Ok(());
-        }
-        self.write_down(id, vec![Happened::Accepted { steps }])
     }
 
     /// Ends what is left of an earlier drive: nothing of it may run beside us.
@@ -291,6 +265,12 @@ impl<'p> Flows<'p> {
             entries.push(NewEntry::Checkpoint(keeper));
         }
         entries.push(NewEntry::Event(began.event(new, now)));
+        // Someone may have accepted results after the point up to which the past is shared.
+        let accepted = |step: &StepState| Some((step.step.clone(), step.accepted.clone()?));
+        let accepted: BTreeMap<_, _> = state.steps.iter().filter(is_kept).filter_map(accepted).collect();
+        if !accepted.is_empty() {
+            entries.push(NewEntry::Event(Happened::Accepted { steps: accepted }.event(new, now)));
+        }
         // What ran side by side with the last step, and is not part of what is kept.
         let voided =
             Happened::Voided { steps: later, why: format!("forked from `{id}` after step `{from}`") };

@@ -1,6 +1,6 @@
 //! What happened to a run beside the ends of its steps: events of the journal, keyed by run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -78,7 +78,7 @@ pub struct Definition {
 }
 
 /// What someone accepted as still good.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
     /// The fingerprint that the step has now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,6 +86,9 @@ pub struct Accepted {
     /// The attempts of other steps that count as consumed.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub consumed: BTreeMap<String, u32>,
+    /// Steps that are to be done again without it: their next results count as consumed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub spared: BTreeSet<String>,
 }
 
 /// How a run ended.

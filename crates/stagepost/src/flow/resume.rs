@@ -1,6 +1,6 @@
 //! Preparing to go on: what holds is checked, what does not is given up.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::attempts::Begun;
 use super::cleanup::is_deleted;
-use super::definition::{Action as Does, Effects, Flow, Step, StepResult, Target};
+use super::definition::{Action as Does, Effects, Flow, StepResult, Target};
 use super::flows::{Source, known_of, owner};
-use super::happened::Happened;
+use super::happened::{Accepted, Happened};
 use super::history::{History, Moment};
 use super::put_back::put_back;
 use super::record::{FILES, RESULT};
@@ -67,6 +67,10 @@ pub(super) struct Prepared {
     pub(super) happened: Vec<Happened>,
     /// Steps and items that may be done once only and were cut off, with the attempt.
     pub(super) cut_off: Vec<(String, u32)>,
+    /// Steps and items that may be done once only, were done, and would be done again, with the attempt.
+    once_again: Vec<(String, u32)>,
+    /// Whether a person said of some of them that their results hold.
+    said: bool,
     /// What must be rolled back before: whoever should have done it was killed.
     pub(super) rollback: Option<Rollback>,
     /// The files as they were before the first attempt at steps that are not done.
@@ -146,10 +150,21 @@ pub(super) fn prepare(
     let mut state = RunState::of(&history, true);
     let (mut known_now, missing) = look(project, &flow, &state)?;
     known_now.begun = begun.attempts.clone();
-    let plan = Plan::of(&flow, &state, &known_now);
-    let only = resume.again.as_ref().filter(|again| again.only).map(|again| again.step.as_str());
-    let plan = only.map_or(plan.clone(), |step| spare_dependents(plan, &state, step));
-    let given_up = given_up(&flow, &state, &plan);
+    let mut plan = Plan::of(&flow, &state, &known_now);
+    let is_done = |(name, _): &(String, u32)| decision(resume, name) == Some(Decided::Done);
+    let found = once_again(&flow, &state, &plan, &known_now);
+    let done: Vec<String> = found.into_iter().filter(is_done).map(|(name, _)| name).collect();
+    if !done.is_empty() {
+        let accepted = said_done(&flow, &state, &plan, &known_now, &done);
+        history.moments.push(Moment::Happened { position: u64::MAX, at: now, happened: accepted.clone() });
+        happened.push(accepted);
+        done.iter().for_each(|name| drop(known_now.files.remove(name)));
+        state = RunState::of(&history, true);
+        plan = Plan::of(&flow, &state, &known_now);
+    }
+    let mut once_again = once_again(&flow, &state, &plan, &known_now);
+    once_again.retain(|(name, _)| !done.contains(name));
+    let given_up = given_up(&flow, &state, &plan, &done);
     if !given_up.is_empty() {
         let voided = Happened::Voided { steps: given_up, why: "what they were made from changed".to_owned() };
         history.moments.push(Moment::Happened { position: u64::MAX, at: now, happened: voided.clone() });
@@ -164,6 +179,8 @@ pub(super) fn prepare(
         plan,
         happened,
         cut_off,
+        once_again,
+        said: !done.is_empty(),
         rollback,
         before,
         now: known_now,
@@ -242,37 +259,114 @@ fn asked_for(flow: &Flow, state: &RunState, resume: &Resume) -> Result<Vec<Happe
         let all = if again.only { BTreeSet::from([number - 1]) } else { and_dependents(flow, &[number - 1]) };
         let steps = of(&all.into_iter().map(|step| flow.steps[step].id.to_string()).collect());
         happened.push(Happened::Voided { steps, why: format!("step `{}` is to be done again", again.step) });
+        if again.only {
+            happened.extend(spared(flow, state, flow.steps[number - 1].id.as_str()));
+        }
     }
     Ok(happened)
 }
 
-/// Leaves alone what would only be done again because of one step.
-fn spare_dependents(mut plan: Plan, state: &RunState, step: &str) -> Plan {
-    let mut spared = BTreeSet::from([step.to_owned()]);
-    for planned in &mut plan.steps {
-        let Verdict::Downstream { of } = &planned.verdict else { continue };
-        let current = state.step(&planned.step).and_then(StepState::current);
-        if let Some(current) = current.filter(|_| spared.contains(of)) {
-            spared.insert(planned.step.clone());
-            planned.verdict = Verdict::Reuse { attempt: current.attempt };
-        }
-    }
-    plan
+/// Has what depends on a step hold when that one is done again, however that ends.
+fn spared(flow: &Flow, state: &RunState, step: &str) -> Option<Happened> {
+    let depends = |other: &str| {
+        flow.step(owner(other)).is_some_and(|other| other.needs.iter().any(|need| need.as_str() == step))
+    };
+    let spare = |other: &StepState| {
+        let current = other.current().filter(|_| depends(&other.step))?;
+        let before = || Accepted { consumed: current.record.consumed.clone(), ..Accepted::default() };
+        let mut accepted = other.accepted.clone().unwrap_or_else(before);
+        accepted.spared.insert(step.to_owned());
+        Some((other.step.clone(), accepted))
+    };
+    let steps: BTreeMap<_, _> = state.steps.iter().filter_map(spare).collect();
+    (!steps.is_empty()).then_some(Happened::Accepted { steps })
 }
 
 /// Results that are there and do not hold, with those of their items.
-fn given_up(flow: &Flow, state: &RunState, plan: &Plan) -> Vec<String> {
-    let remade = |step: &str| match plan.step(step) {
-        Some(verdict) => matches!(
-            verdict,
-            Verdict::Changed { .. } | Verdict::Downstream { .. } | Verdict::Reopened | Verdict::Pruned
-        ),
-        None => false,
-    };
+fn given_up(flow: &Flow, state: &RunState, plan: &Plan, without: &[String]) -> Vec<String> {
+    let remade = |step: &str| plan.step(step).is_some_and(Verdict::is_made_again);
     let gone = |step: &&StepState| {
-        step.current().is_some() && flow.step(owner(&step.step)).is_some() && remade(owner(&step.step))
+        let is_known = flow.step(owner(&step.step)).is_some() && step.current().is_some();
+        is_known && remade(owner(&step.step)) && !without.contains(&step.step)
     };
     state.steps.iter().filter(gone).map(|step| step.step.clone()).collect()
+}
+
+/// Steps and items that may be done once only, were done, and would be done again, with the attempt: nobody asked for
+/// that, something they were made from changed.
+fn once_again(flow: &Flow, state: &RunState, plan: &Plan, now: &Now) -> Vec<(String, u32)> {
+    let is_once = |name: &str| flow.step(owner(name)).is_some_and(|step| step.effects == Effects::Once);
+    let is_item_of = |name: &str, step: &str| name.contains('/') && owner(name) == step;
+    let mut found = Vec::new();
+    for step in state.steps.iter().filter(|step| is_once(&step.step)) {
+        let (name, id) = (step.step.as_str(), owner(&step.step));
+        let current = step.current().filter(|one| one.status == StepStatus::Completed);
+        let (Some(verdict), Some(current)) = (plan.step(id), current) else { continue };
+        // What was done for each of a list was done by its items, as long as their results are there.
+        let mut items = state.steps.iter().filter(|one| is_item_of(&one.step, id));
+        let by_items = items.clone().next().is_some()
+            && items.all(|one| one.current().is_none_or(|current| !current.pruned));
+        let again = match verdict.is_made_again() {
+            true => name.contains('/') == by_items,
+            false if verdict.is_reuse() => false,
+            false => name.contains('/') && !item_holds(flow, state, plan, now, name, current),
+        };
+        if again {
+            found.push((step.step.clone(), current.attempt));
+        }
+    }
+    found
+}
+
+/// Has the results of steps and items hold although what they were made from changed: a person says that they were done.
+fn said_done(flow: &Flow, state: &RunState, plan: &Plan, now: &Now, names: &[String]) -> Happened {
+    let accept = |name: &String| {
+        let fingerprint = now.fingerprints.get(owner(name)).cloned();
+        let mut accepted = Accepted { fingerprint, ..Accepted::default() };
+        for need in flow.step(owner(name)).into_iter().flat_map(|step| &step.needs) {
+            let need = need.as_str();
+            let known = state.step(need).and_then(StepState::current);
+            match plan.step(need) {
+                Some(Verdict::Reuse { .. }) => {
+                    accepted.consumed.extend(known.map(|one| (need.to_owned(), one.attempt)));
+                }
+                _ => drop(accepted.spared.insert(need.to_owned())),
+            }
+        }
+        (name.clone(), accepted)
+    };
+    Happened::Accepted { steps: names.iter().map(accept).collect() }
+}
+
+/// What a person says of a step or item, by its own name or that of its step.
+fn decision(resume: &Resume, name: &str) -> Option<Decided> {
+    let of = |what: &str| resume.decided.iter().find(|(of, _)| of == what).map(|(_, decided)| *decided);
+    of(name).or_else(|| of(owner(name)))
+}
+
+/// Says whether the result of an item holds as far as what it shares with the others goes.
+fn item_holds(flow: &Flow, state: &RunState, plan: &Plan, now: &Now, name: &str, made: &Attempt) -> bool {
+    let Some(step) = flow.step(owner(name)) else { return false };
+    let accepted = state.step(name).and_then(|item| item.accepted.as_ref());
+    let consumed = accepted.map_or(&made.record.consumed, |accepted| &accepted.consumed);
+    let same_need = |need: &str| {
+        let current = state.step(need).and_then(StepState::current).map(|one| one.attempt);
+        let is_same =
+            current.as_ref() == consumed.get(need) && plan.step(need).is_some_and(Verdict::is_reuse);
+        is_same || accepted.is_some_and(|accepted| accepted.spared.contains(need))
+    };
+    let its_files = !now.files.contains_key(name);
+    let its_needs = step.needs.iter().all(|need| same_need(need.as_str()));
+    let before = accepted.and_then(|accepted| accepted.fingerprint.as_ref());
+    let before = before.or(made.record.fingerprint.as_ref());
+    // Which list it is part of does not matter, only what it is for.
+    let is_made_so = match (before, now.fingerprints.get(step.id.as_str())) {
+        (Some(before), Some(now)) => {
+            before.differences(now).iter().all(|part| part == "item" || part == "for_each")
+        }
+        _ => true,
+    };
+    !made.pruned && its_files && its_needs && is_made_so
 }
 
 /// Steps and items that may be done once only and were stopped in the middle.
@@ -446,12 +540,24 @@ fn newest_sound(project: &Project, id: &RunId) -> Option<String> {
     newest
 }
 
+/// Why a result does not hold, in words.
+fn because(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Changed { parts } => format!("{} changed", parts.join(", ")),
+        Verdict::Downstream { of } => format!("step `{of}`, which it is made from, is done again"),
+        Verdict::Pruned => "its result was pruned".to_owned(),
+        _ => "what it was made from changed".to_owned(),
+    }
+}
+
 impl Prepared {
     /// Refuses what must not be gone on with.
     pub(super) fn check(&self, resume: &Resume) -> Result<(), Error> {
         let run = self.state.run.id.clone();
         match self.ended {
-            Some(Status::Completed) if !self.asked && (self.plan.is_done() || self.led_to_end()) => {
+            Some(Status::Completed)
+                if !self.asked && !self.said && (self.plan.is_done() || self.led_to_end()) =>
+            {
                 return Err(Error::Over { run, status: Status::Completed });
             }
             Some(Status::Cancelled) => return Err(Error::Over { run, status: Status::Cancelled }),
@@ -461,7 +567,14 @@ impl Prepared {
         if !redefined.is_empty() && !resume.accept_changes {
             return Err(Error::Redefined { run, steps: redefined });
         }
-        Ok(())
+        let is_told = |name: &str| resume.accept_changes || decision(resume, name) == Some(Decided::Redo);
+        match self.once_again.iter().find(|(name, _)| !is_told(name)) {
+            Some((step, attempt)) => {
+                let why = self.plan.step(owner(step)).map_or("what it was made from changed".into(), because);
+                Err(Error::DoneOnce { step: step.clone(), attempt: *attempt, why })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Puts back files that steps left and that are gone.
@@ -541,24 +654,8 @@ impl Prepared {
         self.plan.steps.iter().any(|planned| planned.verdict.is_reuse() && led(planned))
     }
 
-    /// Says whether the result of an item holds as far as what it shares with the others goes.
     fn item_holds(&self, name: &str, made: &Attempt) -> bool {
-        let Some(step) = self.flow.step(owner(name)) else { return false };
-        let same_need = |need: &str| {
-            let current = self.state.step(need).and_then(StepState::current).map(|one| one.attempt);
-            current.as_ref() == made.record.consumed.get(need)
-                && self.plan.step(need).is_some_and(Verdict::is_reuse)
-        };
-        let its_files = !self.now.files.contains_key(name);
-        let its_needs = step.needs.iter().all(|need| same_need(need.as_str()));
-        !made.pruned && its_files && its_needs && self.is_made_so(step, made)
-    }
-
-    /// Says whether an item would be made now as it was. Which list it is part of does not matter, only what it is for.
-    fn is_made_so(&self, step: &Step, made: &Attempt) -> bool {
-        let now = self.now.fingerprints.get(step.id.as_str());
-        let (Some(before), Some(now)) = (&made.record.fingerprint, now) else { return true };
-        before.differences(now).iter().all(|part| part == "item" || part == "for_each")
+        item_holds(&self.flow, &self.state, &self.plan, &self.now, name, made)
     }
 
     /// Reads every payload of an attempt that is reused, and returns its result.
@@ -590,8 +687,7 @@ impl Runner<'_, '_> {
     ) -> Result<(), Error> {
         let step = owner(name);
         let definition = self.flow.step(step).expect("it is a step of the flow");
-        let of = |what: &str| resume.decided.iter().find(|(of, _)| of == what).map(|(_, decided)| *decided);
-        let decided = of(name).or_else(|| of(step));
+        let decided = decision(resume, name);
         let schedule = super::schedule::Schedule::new(&self.flow, input.clone(), 1, known.clone());
         let at = self.flow.number(step).map_or(0, |number| number - 1);
         let item = name.split_once('/').and_then(|(_, item)| item.parse().ok());

@@ -88,6 +88,14 @@ impl Verdict {
         }
     }
 
+    /// Says whether there is a result, and it does not hold.
+    pub(super) fn is_made_again(&self) -> bool {
+        matches!(
+            self,
+            Verdict::Changed { .. } | Verdict::Downstream { .. } | Verdict::Reopened | Verdict::Pruned
+        )
+    }
+
     /// Says whether the result holds.
     pub fn is_reuse(&self) -> bool {
         matches!(self, Verdict::Reuse { .. })
@@ -236,7 +244,9 @@ fn stale_need(
         Some(Verdict::Reuse { attempt }) => consumed.get(need).is_some_and(|consumed| consumed != attempt),
         _ => true,
     };
-    step.needs.iter().map(|need| need.as_str()).find(|need| stale(need)).map(str::to_owned)
+    let spared = |need: &str| known.accepted.as_ref().is_some_and(|accepted| accepted.spared.contains(need));
+    let mut needs = step.needs.iter().map(|need| need.as_str());
+    needs.find(|need| !spared(need) && stale(need)).map(str::to_owned)
 }
 
 fn changed_parts(id: &str, known: &StepState, attempt: &Attempt, now: &Now) -> Vec<String> {

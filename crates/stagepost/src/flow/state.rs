@@ -1,6 +1,6 @@
 //! How a run stands, told from its history. Pure: the same history always gives the same state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::time::Duration;
 
@@ -111,6 +111,8 @@ pub struct RunState {
     pub(super) end: Option<Status>,
     /// Its own checkpoints that keep results of steps whose checkpoints are pruned.
     pub(super) keepers: Vec<CheckpointId>,
+    /// Steps that were to be done again without what depends on them, and have no new result yet.
+    sparing: BTreeSet<String>,
 }
 
 /// A step as the history of its run tells it.
@@ -367,6 +369,7 @@ impl RunState {
             drives: 0,
             end: None,
             keepers: Vec::new(),
+            sparing: BTreeSet::new(),
             run,
         };
         let mut places = HashMap::new();
@@ -389,7 +392,12 @@ impl RunState {
                     let place = self.place(step, places);
                     // A summary may have told of it before: it was to be pruned, and was not.
                     self.steps[place].attempts.retain(|known| known.checkpoint != checkpoint.id);
-                    self.steps[place].ended(Attempt::of(checkpoint, *position, *status, *attempt));
+                    let ended = Attempt::of(checkpoint, *position, *status, *attempt);
+                    let is_result = ended.is_result();
+                    self.steps[place].ended(ended);
+                    if is_result {
+                        self.done_without_others(step, *attempt);
+                    }
                 }
                 for step in kept::read(checkpoint) {
                     self.kept(step, &checkpoint.run, places);
@@ -436,6 +444,7 @@ impl RunState {
                 for (step, accepted) in steps {
                     let place = self.place(step, places);
                     self.steps[place].accepted = Some(accepted.clone());
+                    self.sparing.extend(accepted.spared.iter().cloned());
                 }
             }
             Happened::RolledBack { steps, undone } => {
@@ -471,7 +480,21 @@ impl RunState {
         let place = self.place(&kept.summary.step, places);
         let step = &mut self.steps[place];
         step.generation = step.generation.max(kept.generation);
+        let (name, attempt) = (step.step.clone(), kept.summary.attempt);
         step.keeps(kept.attempt(run));
+        self.done_without_others(&name, attempt);
+    }
+
+    /// Has those that were spared when a step was to be done again count as made from its new result.
+    fn done_without_others(&mut self, name: &str, attempt: u32) {
+        if !self.sparing.remove(name) {
+            return;
+        }
+        for accepted in self.steps.iter_mut().filter_map(|step| step.accepted.as_mut()) {
+            if accepted.spared.remove(name) {
+                accepted.consumed.insert(name.to_owned(), attempt);
+            }
+        }
     }
 
     fn place(&mut self, step: &str, places: &mut HashMap<String, usize>) -> usize {

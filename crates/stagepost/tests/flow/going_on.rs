@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use stagepost::flow::{Again, Error, Flows, Outcome, Resume, Verdict};
+use stagepost::flow::{Again, Decided, Error, Flows, Outcome, Resume, Verdict};
 
 use crate::support::Story;
 
@@ -115,6 +115,85 @@ steps:
     assert_eq!((story.lines("b.txt"), story.lines("c.txt")), ("precious".to_owned(), "more".to_owned()));
     assert_eq!(std::fs::read_to_string(mark.path().join("mark.paid")).unwrap(), "pay\n");
     assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })));
+}
+
+const PAYING: &str = r#"
+name: paying
+steps:
+  - {id: a, inputs: [in.txt], run: 'echo a >> log; test ! -e bad'}
+  - {id: pay, effects: once, inputs: [price.txt], run: 'echo pay >> log'}
+  - {id: c, run: 'echo c >> log; test -e go'}
+"#;
+
+#[test]
+fn what_is_spared_when_a_step_is_done_again_alone_is_spared_until_that_is_done() {
+    let only = || Resume { again: Some(Again { step: "a".to_owned(), only: true }), ..Resume::default() };
+    let story = Story::new();
+    assert!(matches!(story.start(PAYING).unwrap(), Outcome::Failed { .. }));
+    assert!(matches!(story.resume(only()).unwrap(), Outcome::Failed { .. }));
+    story.home.write("bad", "");
+    assert!(matches!(story.resume(only()).unwrap(), Outcome::Failed { .. }));
+    story.home.remove("bad");
+    story.killed_at("a begins (4)", |story| story.resume(Resume::default()));
+    story.home.write("go", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log").matches("pay").count(), 1, "{}", story.lines("log"));
+    assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })));
+    // Only until then: from now on it is made from the new result.
+    story.home.write("in.txt", "changed");
+    assert!(matches!(story.resume(Resume::default()), Err(Error::DoneOnce { .. })));
+}
+
+#[test]
+fn a_step_that_may_be_done_once_only_and_was_done_is_not_done_again_unasked() {
+    let said = |said| Resume { decided: vec![("pay".to_owned(), said)], ..Resume::default() };
+    for (file, why) in [
+        ("price.txt", "file price.txt changed"),
+        ("in.txt", "step `a`, which it is made from, is done again"),
+    ] {
+        let story = Story::new();
+        story.home.write("go", "");
+        assert_eq!(story.start(PAYING).unwrap(), Outcome::Completed);
+        story.home.write(file, "other");
+        let refused = story.resume(Resume::default()).unwrap_err();
+        let expected = format!("step `pay` may be done once only and was done (attempt 1), but {why}");
+        assert_eq!(refused.to_string(), expected);
+        assert_eq!(story.lines("log"), "a pay c", "nothing is done before someone decides");
+        assert_eq!(story.resume(said(Decided::Done)).unwrap(), Outcome::Completed);
+        assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })), "that is not forgotten");
+        assert_eq!(story.lines("log").matches("pay").count(), 1);
+        story.home.write(file, "another");
+        assert_eq!(story.resume(said(Decided::Redo)).unwrap(), Outcome::Completed);
+        assert_eq!(story.lines("log").matches("pay").count(), 2);
+        assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })));
+        story.home.write(file, "yet another");
+        let accepted = Resume { accept_changes: true, ..Resume::default() };
+        assert_eq!(story.resume(accepted).unwrap(), Outcome::Completed);
+        assert_eq!(story.lines("log").matches("pay").count(), 3);
+    }
+}
+
+#[test]
+fn items_that_may_be_done_once_only_and_were_done_are_not_done_again_unasked() {
+    // Of six items some are pruned when the run is completed; then the whole is decided about.
+    for (list, more) in [("[1, 2]", "[1, 2, 3]"), ("[1, 2, 3, 4, 5, 6]", "[1, 2, 3, 4, 5, 6, 7]")] {
+        let story = Story::new();
+        let flow = r#"
+name: items
+steps:
+  - {id: list, inputs: [in.txt], run: 'cat in.txt > "$STAGEPOST_OUTPUT"'}
+  - {id: pay, effects: once, for_each: {list: list.output}, run: 'echo pay >> log'}
+"#;
+        story.home.write("in.txt", list);
+        assert_eq!(story.start(flow).unwrap(), Outcome::Completed);
+        let paid = story.lines("log");
+        story.home.write("in.txt", more);
+        assert!(matches!(story.resume(Resume::default()), Err(Error::DoneOnce { .. })));
+        let done = Resume { decided: vec![("pay".to_owned(), Decided::Done)], ..Resume::default() };
+        assert_eq!(story.resume(done).unwrap(), Outcome::Completed);
+        let expected = if list.len() < 8 { format!("{paid} pay") } else { paid };
+        assert_eq!(story.lines("log"), expected);
+    }
 }
 
 #[test]
