@@ -63,11 +63,9 @@ fn write(project: &Project, run: &RunId, flow: Option<&Flow>) -> Result<bool, Er
         let folder = project.place().root.join(runs::path(run.as_str(), runs::CHECKPOINTS));
         let wanted = files.checkpoints();
         tidy(&folder, |name| wanted.iter().any(|one| one.name == name));
-        let mut views = files.about();
-        // What is written once stays as it is.
+        // What is written once stays as it is. It comes before what tells of it.
         let missing = wanted.iter().filter(|one| !folder.join(&one.name).exists());
-        views.extend(missing.map(|one| files.checkpoint(one)));
-        Ok(views)
+        Ok(missing.map(|one| files.checkpoint(one)).chain(files.about()).collect())
     };
     project.write_views(derive)?;
     Ok(goes_on)
