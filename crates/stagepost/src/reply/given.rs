@@ -23,6 +23,7 @@ impl<'a> Case<'_, 'a, '_> {
                 || self.is_expected(*at)
                 || self.is_wondering(*at)
                 || self.is_theirs(*at)
+                || self.is_scorned(*at)
         };
         (0..self.units.len()).find(shows).map(|at| self.units[at].phrase)
     }
@@ -211,6 +212,22 @@ impl<'a> Case<'_, 'a, '_> {
         let with = self.units.get(at + 1).is_some_and(|next| next.text == "with");
         let judges = self.units[at].is(Classes::APPROVAL) && self.units[at].after == Gap::None;
         judges && with && self.before(at).any(|unit| unit.text == "they")
+    }
+
+    /// "Like I would say yes": said to mean that one would not. "I'd like you to" wishes, and has its subject before it.
+    fn is_scorned(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let leads = |before: &Unit<'_>| before.is(Classes::APPROVAL) || before.is(Classes::GREET);
+        let would = |word: &str| is_modal(word) || matches!(word, "ever" | "care" | "really");
+        let who = |next: &Unit<'_>| {
+            let then = self.tokens.get(next.first + 1).is_some_and(|then| would(then.text));
+            self.tokens[next.first].classes().any(Classes::WHO) && then
+        };
+        unit.text == "like"
+            && unit.len == 1
+            && unit.after == Gap::None
+            && self.before(at).next().is_none_or(leads)
+            && self.units.get(at + 1).is_some_and(who)
     }
 
     /// The units before one in its clause, nearest first.

@@ -8,7 +8,7 @@
 //!   accounted for. Anything else is at most [`Action::Clarify`], with what it could have meant.
 //! - A language that is not switched on gives no consent.
 //! - Only the actions of [`open_actions`] are returned, and only ids of the question's own options.
-//! - A consent holds without what a reply quotes or strikes out (`quoted`).
+//! - A consent holds without what a reply quotes or strikes out (`quoted`), and no sign in it may negate it (`marks`).
 //!
 //! The way of a reply: folded and cut into words (`normalise`), joined into phrases with their scope of negation
 //! (`units`), tested for consent (`consent`), read for its meaning (`meaning`) or for its choice (`choose`), and
@@ -22,6 +22,7 @@ mod decide;
 mod echo;
 mod given;
 mod lexicon;
+mod marks;
 mod meaning;
 mod normalise;
 mod objects;
@@ -37,6 +38,7 @@ pub use answer::{Action, Details, Reply};
 pub use decide::open_actions;
 pub use question::{Choice, Kind, Language, Question, Risk, UnknownKind};
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use echo::Asked;
@@ -60,11 +62,37 @@ pub fn parse(text: &str, question: &Question<'_>) -> Reply {
     if question.risk == Risk::High && question.phrase.is_some_and(|phrase| same_words(phrase, text)) {
         return typed_phrase(question);
     }
-    let reply = parse_words(text, &folded, question);
-    match quoted::own_words(text).filter(|_| question.kind != Kind::Input) {
-        Some(own) => own_reply(reply, &own, question),
-        None => reply,
+    if question.kind == Kind::Input {
+        return parse_words(text, &folded, question);
     }
+    match marks::without_ticks(text) {
+        Cow::Borrowed(text) => parse_said(text, &folded, question),
+        Cow::Owned(text) => parse_said(&text, &Folded::new(&text), question),
+    }
+}
+
+/// Understands words as what was said by them: not quoted, not struck out, not negated by a sign.
+fn parse_said(text: &str, folded: &Folded, question: &Question<'_>) -> Reply {
+    if folded.spans.is_empty() {
+        return Reply::clarify("nothing was said", Vec::new());
+    }
+    let reply = parse_words(text, folded, question);
+    let own = quoted::own_words(text);
+    let said = own.as_deref().unwrap_or(text);
+    let reply = match &own {
+        Some(own) => own_reply(reply, own, question),
+        None => reply,
+    };
+    let decides = reply.action.is_consent() || reply.action == Action::Select;
+    if decides && marks::may_negate(said) {
+        let could_mean = match reply.action {
+            Action::Select => reply.details.option_ids,
+            action => vec![action.name().to_owned()],
+        };
+        return Reply::clarify("a sign in it may negate it or take it back", could_mean)
+            .with_text(text.trim());
+    }
+    reply
 }
 
 /// An answer must mean the same without what it quotes or strikes out.

@@ -15,13 +15,18 @@ pub(super) fn approves(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
         return !(may_decline && is_resigned(unit.text));
     }
     if unit.is(Classes::ALONE)
-        && (units.iter().all(|unit| unit.is(Classes::ALONE)) || echo.contains(unit.text))
+        && (units.iter().all(|unit| unit.is(Classes::ALONE) || is_heard(unit)) || echo.contains(unit.text))
     {
         return true;
     }
     !echo.closing
         && !echo.wants_words
         && (unit.is(Classes::GO) || (unit.is(Classes::GOOD) && praises_the_matter(units, at, echo)))
+}
+
+/// "Got it", "understood": says that it was heard.
+fn is_heard(unit: &Unit<'_>) -> bool {
+    unit.is(Classes::FILL) && matches!(unit.phrase, "got it" | "got that" | "understood" | "noted")
 }
 
 /// "It's okay", "that's alright" with nothing after it.

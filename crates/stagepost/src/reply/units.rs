@@ -271,6 +271,11 @@ fn settle(units: &mut [Unit<'_>], tokens: &[Token<'_>]) {
             units[at].classes = Classes::FILL;
             units[at].value = None;
         }
+        if unit.is(Classes::YES) && unit.is(Classes::COND) {
+            // The French "si" is a yes by itself, and an "if" before other words.
+            let alone = unit.after != Gap::None || next.is_none_or(|next| next.text == unit.text);
+            units[at].classes = if alone { Classes::YES } else { Classes::COND };
+        }
         if unit.is(Classes::STOP) && unit.len == 1 && is_noun(units, at) {
             units[at].classes = Classes::default();
         }
