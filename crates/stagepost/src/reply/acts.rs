@@ -1,6 +1,7 @@
 //! Asking for the very act that was asked about, which is a yes, and only speaking of it, which is none.
 
 use super::consent::{Case, NEVER};
+use super::counter::Counter;
 use super::lexicon::Classes;
 use super::normalise::Gap;
 use super::objects::is_pointer;
@@ -59,7 +60,8 @@ impl<'a> Case<'_, 'a, '_> {
         let known = unit.is(Classes::VERB.or(Classes::CHANGE)) || self.is_unknown_act(unit);
         let act = (known && self.repeats(unit))
             || (is_light(unit.text) && self.has_asked_object(at) && !self.echo.alternatives);
-        if !self.echo.asked || open || !act {
+        let other = |counter: &Counter<'_>| !counter.is_verb(self.tokens, unit.first);
+        if !self.echo.asked || open || !act || self.echo.counter.as_deref().is_some_and(other) {
             return false;
         }
         let clause = || self.units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
@@ -98,10 +100,12 @@ impl<'a> Case<'_, 'a, '_> {
 
     /// "Cancel the order?" "Yes, cancel it": an act that was asked about, after a yes.
     pub(super) fn is_asked_stop(&self, unit: &Unit<'a>) -> bool {
-        let ends = Classes::STOP.or(Classes::BACK);
+        let very = self.echo.counter.as_ref().is_some_and(|counter| counter.is_verb(self.tokens, unit.first));
+        let refuses = if very { Classes::BAD.or(Classes::LATER) } else { Classes::default() };
+        let ends = Classes::STOP.or(Classes::BACK).or(refuses);
         let agreed = self.units.first().is_some_and(|unit| unit.is(Classes::APPROVAL));
         // "Restart it" carries out what was asked; "cancel it" may cancel the asking.
-        let carried = unit.is(Classes::BACK)
+        let carried = unit.is(Classes::BACK.or(refuses))
             && self.tokens.get(unit.first + 1).is_some_and(|next| next.text == "it" || is_pointer(next.text));
         unit.is(ends) && !unit.is(NEVER.without(ends)) && (agreed || carried) && self.repeats(unit)
     }

@@ -5,6 +5,7 @@
 //! word that nobody can account for. There is no score: nothing outweighs a "but".
 
 use super::acts::{is_light, is_question};
+use super::counter::Counter;
 use super::echo::Echo;
 use super::lexicon::{Classes, Lexicon};
 use super::praise::{approves, is_truth, misspells_approval};
@@ -61,6 +62,8 @@ pub(super) fn plain_obstacle<'a>(units: &[Unit<'a>], risk: Risk) -> Option<Obsta
     let hedges = if risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
     let asked = Classes::NUM.or(Classes::ORDINAL).or(Classes::STOP).or(Classes::BACK);
     let never = NEVER.without(asked).or(hedges);
+    // "Yes, reject it" may carry out what was asked.
+    let asked = asked.or(Classes::COUNTER);
     let plain = |unit: &&Unit<'_>| unit.is(never) && !unit.is(asked) && unit.text != "actually";
     let found = units.iter().find(plain)?;
     Some(Obstacle::Reserve(found.phrase, found.classes.name_in(never)))
@@ -81,15 +84,20 @@ pub(super) fn consent<'a>(
     let is_fault = |token: &Token<'_>| token.classes().any(Classes::FAULT);
     let faultless =
         |unit: &Unit<'_>| echo.faults && tokens[unit.first..unit.first + unit.len].iter().any(is_fault);
-    let approving = (0..units.len()).find(|&at| approves(units, at, echo) && !faultless(&units[at]));
-    let case = Case { tokens, units, echo, risk, spelling: approving.map(|_| lexicon) };
+    let mut case = Case { tokens, units, echo, risk, spelling: None };
+    let agrees = |at: usize| match &echo.counter {
+        Some(counter) => case.agrees_to_end(counter, at),
+        None => approves(units, at, echo),
+    };
+    let approving = (0..units.len()).find(|&at| agrees(at) && !faultless(&units[at]));
+    case.spelling = approving.map(|_| lexicon);
     if is_question(units) && !case.is_request() {
         return Err(Obstacle::Question);
     }
     if let Some(why) = case.cannot_be_agreed_to() {
         return Err(Obstacle::Open(why));
     }
-    if echo.cuts_a_name(tokens) {
+    if echo.cuts_a_name(tokens) || case.widens_the_thing() {
         return Err(Obstacle::Partial(units[0].phrase));
     }
     for at in 0..units.len() {
@@ -119,12 +127,20 @@ impl<'a> Case<'_, 'a, '_> {
         let unit = &self.units[at];
         let hedges = if self.risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
         let never = NEVER.or(hedges);
+        if self.turns_around(at) || self.says_twice(at) || self.takes_all(at) {
+            return Err(Obstacle::Partial(unit.phrase));
+        }
         if unit.is(Classes::NUM.or(Classes::ORDINAL)) && (self.repeats_number(unit) || self.is_one_of_it(at))
         {
             return Ok(());
         }
         if unit.is(never) && !self.is_asked_stop(unit) && !self.is_emphasis(at) {
             return Err(Obstacle::Reserve(unit.phrase, unit.classes.name_in(never)));
+        }
+        if let Some(obstacle) =
+            self.echo.counter.as_ref().and_then(|counter| self.speaks_against_ending(counter, at))
+        {
+            return Err(obstacle);
         }
         if self.is_supposed(at) || self.is_done(at) {
             return Err(Obstacle::Reserve(unit.phrase, "hedge"));
@@ -134,6 +150,10 @@ impl<'a> Case<'_, 'a, '_> {
         }
         if (unit.is(Classes::VERB) && self.widens(at) || self.is_each(at)) && !self.echo.says_all {
             return Err(Obstacle::Reserve(unit.phrase, "all"));
+        }
+        let very = |counter: &Counter<'_>| counter.is_verb(self.tokens, unit.first);
+        if unit.is(Classes::CHANGE) && self.echo.counter.as_deref().is_some_and(very) {
+            return Ok(());
         }
         if self.helps_with_the_act(at) || self.uses_what_was_asked(at) || self.is_looked_at(at) {
             return Ok(());
@@ -184,11 +204,13 @@ impl<'a> Case<'_, 'a, '_> {
             |unit: &Unit<'_>| unit.len == 1 || matches!(unit.text, "yes" | "yeah" | "ok" | "okay" | "sure");
         let plainly =
             |unit: &Unit<'_>| short(unit) && unit.is(Classes::APPROVAL.or(NOTHING)) && unit.text != "do";
+        // "Shall we not deploy?" "Yes, deploy".
+        let acts = |unit: &Unit<'a>| unit.is(Classes::VERB.or(Classes::CHANGE)) && self.repeats(unit);
         if self.echo.wants_words {
             Some("it was asked what, not whether")
         } else if self.echo.either_or && !self.units.iter().any(confirms) {
             Some("it was asked which of several")
-        } else if self.echo.negative && self.units.iter().all(plainly) {
+        } else if self.echo.negative && (self.units.iter().all(plainly) || self.units.iter().any(acts)) {
             Some("the question was put in the negative")
         } else {
             None

@@ -2,8 +2,10 @@
 
 use std::cell::OnceCell;
 
+use super::counter::{Counter, Found, is_asked};
 use super::lexicon::{Classes, Lexicon};
 use super::normalise::{Folded, Gap};
+use super::objects::is_pointer;
 use super::question::Question;
 use super::units::{Token, is_courtesy, tokens};
 
@@ -90,6 +92,10 @@ pub(super) struct Echo<'q> {
     pub(super) says_all: bool,
     /// Whether it names alternatives: repeating one of them chooses it, which is more than a yes.
     pub(super) alternatives: bool,
+    /// What it asks to stop, refuse, undo or destroy, if that is what it asks.
+    pub(super) counter: Option<Box<Counter<'q>>>,
+    /// Whether it asks to make something different: "it's good" may then say that it need not be.
+    pub(super) alters: bool,
 }
 
 /// An answer to a longer question repeats nothing: too many words would be accounted for.
@@ -103,13 +109,17 @@ impl<'q> Echo<'q> {
         let said = tokens.iter().fold(Classes::default(), |said, token| said.or(token.classes()));
         echo.stems.reserve(tokens.len());
         echo.words.reserve(tokens.len());
+        let mut ends = Vec::new();
         for at in 0..tokens.len().min(MOST_WORDS) {
-            echo.add(&tokens, at, lexicon);
+            ends.extend(echo.add(&tokens, at, lexicon));
         }
         echo.alternatives |= tokens.len() > MOST_WORDS;
         echo.only_points = asked && !echo.names_things;
         echo.several = tokens.iter().filter(|token| token.after == Gap::Question).count() >= 2;
         let last = last_sentence(&tokens);
+        if !ends.is_empty() {
+            echo.add_counter(&tokens, ends, last);
+        }
         echo.closing |= is_bad_news(&tokens, last, lexicon);
         echo.wants_words = said.any(Classes::ASK.or(Classes::VALUE)) && wants_words(&tokens[last..]);
         if echo.alternatives || said.any(Classes::NOT) {
@@ -121,8 +131,27 @@ impl<'q> Echo<'q> {
         echo
     }
 
-    /// Takes one word of the question in.
-    fn add(&mut self, tokens: &[Token<'q>], at: usize, lexicon: &Lexicon) {
+    /// Reads what the question asks to end: in the sentences that ask, or before them where they name no act of their
+    /// own ("I'll delete it. OK?").
+    fn add_counter(&mut self, tokens: &[Token<'q>], mut ends: Vec<Found>, last: usize) {
+        let asking = |at: usize| {
+            let stop = tokens[at..].iter().find(|token| token.after >= Gap::Stop);
+            at >= last || stop.is_some_and(|stop| stop.after == Gap::Question)
+        };
+        let acts = |at: usize| {
+            names_act(&tokens[at]) || tokens[at].classes().any(Classes::GO) || is_unknown_act(tokens, at)
+        };
+        if ends.iter().any(|found| asking(found.at)) {
+            ends.retain(|found| asking(found.at));
+        } else if (0..tokens.len().min(MOST_WORDS)).any(|at| asking(at) && acts(at)) {
+            return;
+        }
+        self.names_act = true;
+        self.counter = Some(Box::new(Counter::new(tokens, &ends)));
+    }
+
+    /// Takes one word of the question in, and returns it where it asks to end something.
+    fn add(&mut self, tokens: &[Token<'q>], at: usize, lexicon: &Lexicon) -> Option<Found> {
         let token = &tokens[at];
         let classes = token.classes();
         self.words.push(token.text);
@@ -145,7 +174,8 @@ impl<'q> Echo<'q> {
         self.faults |= classes.any(Classes::FAULT);
         self.says_them |= matches!(token.text, "them" | "those" | "these");
         self.suggests |= token.text == "about" && at > 0 && matches!(tokens[at - 1].text, "how" | "what");
-        let told = told(tokens, at, lexicon);
+        let (told, len) = told(tokens, at, lexicon);
+        self.alters |= told.any(Classes::ALTER) && is_asked(tokens, at, told);
         self.closing |= told.any(Classes::CLOSING);
         self.offers |= told.any(Classes::OFFER);
         let thing = is_thing(token) || (classes.any(Classes::THING) && is_named(tokens, at));
@@ -163,6 +193,8 @@ impl<'q> Echo<'q> {
             self.joined.retain(|(_, to)| *to != at);
             self.joined.push((from, at + 1));
         }
+        let ends = told.any(Classes::COUNTER) && is_asked(tokens, at, told);
+        ends.then_some(Found { at, len, classes: told })
     }
 
     /// Folds what a question says, the words of its kind and its own.
@@ -240,7 +272,27 @@ impl<'q> Echo<'q> {
         !self.alternatives && places().any(|place| beside(place) || (alone && clear))
     }
 
-    /// How often the question says a word.
+    /// The words before each mention of a word, without those that only point at it.
+    pub(super) fn leaders<'e>(&'e self, word: &'e str) -> impl Iterator<Item = &'q str> + 'e {
+        let places = (0..self.words.len()).filter(move |place| self.words[*place] == word);
+        places.filter_map(|place| self.words[..place].iter().rev().find(|word| !is_pointer(word)).copied())
+    }
+
+    /// Whether a word such as "into" leads to another thing than this one.
+    pub(super) fn points_elsewhere(&self, leader: &str, thing: &str) -> bool {
+        let follows = |place: usize| self.words[place + 1..].iter().find(|word| !is_pointer(word));
+        // "Want me to send it" leads to an act.
+        let acts = |word: &str| self.verbs.contains(&stem(word)) || self.acts.contains(&stem(word));
+        let leads = |place: usize| follows(place).is_some_and(|next| *next != thing && !acts(next));
+        (0..self.words.len()).any(|place| self.words[place] == leader && leads(place))
+    }
+
+    /// How often the question says a word as it stands.
+    pub(super) fn count(&self, word: &str) -> usize {
+        self.words.iter().filter(|known| **known == word).count()
+    }
+
+    /// How often the question says a word, whatever its ending.
     pub(super) fn times(&self, word: &str) -> usize {
         self.stems.iter().filter(|known| **known == stem(word)).count()
     }
@@ -316,24 +368,28 @@ fn leaves_out(tokens: &[Token<'_>], at: usize) -> bool {
     matches!(tokens[at].text, "without" | "no") && tokens[at].after == Gap::None && !courtesy
 }
 
-/// What the words and phrases that begin at a token tell about a question.
-fn told(tokens: &[Token<'_>], at: usize, lexicon: &Lexicon) -> Classes {
-    let Some(entry) = tokens[at].entry else { return Classes::default() };
-    let mut told = entry.classes;
+/// What the words and phrases that begin at a token tell about a question, and how many words ask to end something.
+fn told(tokens: &[Token<'_>], at: usize, lexicon: &Lexicon) -> (Classes, usize) {
+    let Some(entry) = tokens[at].entry else { return (Classes::default(), 1) };
+    let (mut told, mut len) = (entry.classes, 1);
     let mut node = entry.number;
-    for pair in tokens[at..].windows(2).take_while(|_| entry.tells) {
+    for (step, pair) in tokens[at..].windows(2).take_while(|_| entry.tells).enumerate() {
         let next = pair[1].entry.filter(|_| pair[0].after == Gap::None);
-        let Some(step) = next.and_then(|next| lexicon.phrases.step(node, next.number)) else { break };
-        node = step;
-        told = told.or(lexicon.phrases.classes(node));
+        let Some(next) = next.and_then(|next| lexicon.phrases.step(node, next.number)) else { break };
+        node = next;
+        let classes = lexicon.phrases.classes(node);
+        if classes.any(Classes::COUNTER) {
+            len = step + 2;
+        }
+        told = told.or(classes);
     }
-    told
+    (told, len)
 }
 
 /// Whether it is a notice, not a question, and ends with what did not work.
 fn is_bad_news(tokens: &[Token<'_>], last: usize, lexicon: &Lexicon) -> bool {
     let asks = tokens.iter().any(|token| token.after == Gap::Question);
-    !asks && (last..tokens.len()).any(|at| told(tokens, at, lexicon).any(Classes::SORRY))
+    !asks && (last..tokens.len()).any(|at| told(tokens, at, lexicon).0.any(Classes::SORRY))
 }
 
 /// The sentences that ask: those with a question mark, and the last.
@@ -446,6 +502,7 @@ fn is_negative(sentence: &[Token<'_>]) -> bool {
     let is =
         |at: usize, class: Classes| sentence.get(start + at).is_some_and(|token| token.classes().any(class));
     asks && match words.as_slice() {
+        ["not", ..] => true,
         [_, "not", ..] => is(0, Classes::AUX),
         [_, _, "not"] => {
             (is(0, Classes::AUX) && is(1, Classes::WHO)) || (is(0, Classes::WHO) && is(1, Classes::AUX))

@@ -75,12 +75,22 @@ classes! {
     45 FAULT "fault": "Something to object to; having none agrees."
     46 OR "or": "Stands between alternatives."
     47 VALUE "value": "Opening a question: asks for more than a yes."
+    48 HALT "halt": "In a question: stops something that runs or waits."
+    49 REFUSE "refuse": "In a question: refuses something."
+    50 UNDO "undo": "In a question: undoes or destroys something."
+    51 NAMED "named": "A word of these three wherever it stands, such as `deletion`."
+    52 ALTER "alter": "In a question: makes something different from what it is."
+    53 AVOID "avoid": "Among options: dislikes, avoids or leaves out what is named beside it."
 }
 
 impl Classes {
     pub(super) const APPROVAL: Classes = Classes(0b111);
     /// What only tells something about a question; in an answer such a phrase is just its words.
-    pub(super) const ASKING: Classes = Classes::CLOSING.or(Classes::SORRY).or(Classes::OFFER);
+    pub(super) const ASKING: Classes =
+        Classes::CLOSING.or(Classes::SORRY).or(Classes::OFFER).or(Classes::COUNTER);
+    /// What ends something: the words that agree elsewhere may then speak against it.
+    pub(super) const COUNTER: Classes =
+        Classes::HALT.or(Classes::REFUSE).or(Classes::UNDO).or(Classes::NAMED);
 
     /// What is only told about a word; by itself it still does nothing in an answer.
     const MARKS: Classes = Classes::BOOST
@@ -90,7 +100,10 @@ impl Classes {
         .or(Classes::DEED)
         .or(Classes::FAULT)
         .or(Classes::OR)
-        .or(Classes::VALUE);
+        .or(Classes::VALUE)
+        .or(Classes::COUNTER)
+        .or(Classes::ALTER)
+        .or(Classes::AVOID);
 
     pub(super) const fn or(self, other: Classes) -> Classes {
         Classes(self.0 | other.0)

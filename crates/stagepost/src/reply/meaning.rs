@@ -5,6 +5,7 @@
 
 use super::acts::is_question;
 use super::consent::{Obstacle, consent, plain_obstacle};
+use super::counter::Counter;
 use super::echo::{Asked, Echo};
 use super::lexicon::{Classes, Lexicon};
 use super::normalise::Gap;
@@ -171,7 +172,16 @@ impl<'a, 'q> Answer<'a, 'q> {
         let plain = Classes::NO.or(Classes::NONE).or(Classes::BAD).or(Classes::DECLINE).or(Classes::LATER);
         let negatable = Classes::APPROVAL.or(Classes::WANT).or(Classes::VERB).or(Classes::CHANGE);
         let negated = |unit: &&Unit<'_>| unit.negated && unit.is(negatable);
-        self.said(plain)
+        // "Reject it?" "Reject": what was asked, or the asking.
+        let asked = |unit: &Unit<'_>| {
+            let very = |counter: &Counter<'_>| counter.is_verb(self.tokens, unit.first);
+            unit.is(Classes::COUNTER) && self.echo().counter.as_deref().is_some_and(very)
+        };
+        let refuses = |unit: &&Unit<'_>| unit.says(plain) && !asked(unit);
+        self.units
+            .iter()
+            .find(refuses)
+            .map(|unit| unit.phrase)
             .or_else(|| self.units.iter().find(negated).map(|unit| unit.phrase))
             .or_else(|| self.said(Classes::CLOSE).filter(|_| !self.asked.is_known() || self.echo().closing))
             .or_else(|| self.said(Classes::APPROVAL).filter(|_| self.thanks() && self.echo().closing))

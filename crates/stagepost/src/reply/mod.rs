@@ -18,6 +18,7 @@ mod acts;
 mod answer;
 mod choose;
 mod consent;
+mod counter;
 mod decide;
 mod echo;
 mod given;
@@ -31,6 +32,7 @@ mod phrases;
 mod praise;
 mod question;
 mod quoted;
+mod roles;
 mod topics;
 mod units;
 

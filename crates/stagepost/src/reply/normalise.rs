@@ -94,7 +94,7 @@ impl Folded {
         let inside = self.open.is_some();
         self.close(gap_of(byte));
         let joins = match byte {
-            b'/' | b'\\' | b'_' | b'@' => next.is_ascii_alphanumeric(),
+            b'/' | b'\\' | b'_' | b'@' | b'-' => next.is_ascii_alphanumeric(),
             b'.' => next.is_ascii_lowercase(),
             _ => false,
         };

@@ -60,7 +60,12 @@ pub(super) fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>)
         Some("you") => !about_asker,
         _ => true,
     };
-    about_it && !(thanked || turned_down || is_demand(clause()) || describes(units, at))
+    // "Rewrite it?" "It's good", "I like it": then it need not be.
+    let liked =
+        units[at].len > 1 && (units[at].phrase.ends_with(" it") || units[at].phrase.ends_with(" them"));
+    let stays =
+        echo.alters && (liked || matches!(subject(clause()), Some("it" | "they" | "these" | "those")));
+    about_it && !(stays || thanked || turned_down || is_demand(clause()) || describes(units, at))
 }
 
 /// "It's a nice place", "it was good": tells what something is like, and asks for nothing.
