@@ -76,8 +76,8 @@ fn is_word(text: &str) -> bool {
 }
 
 /// An answer beside the options it may name.
-struct Choosing<'c, 'a, 'q> {
-    answer: &'c Answer<'a, 'q>,
+pub(super) struct Choosing<'c, 'a, 'q> {
+    pub(super) answer: &'c Answer<'a, 'q>,
     choices: &'c [Choice],
     hits: &'c [Option<Hit>],
     multiple: bool,
@@ -259,11 +259,20 @@ impl Choosing<'_, '_, '_> {
             Some("an option is asked about, not taken")
         } else if self.says_or() && taken.len().max(places.taken.len()) == 1 {
             Some("it names one option and leaves another open")
+        } else if self.is_refused(taken, places) {
+            Some("an option is refused or described, not taken")
         } else if self.looks() {
             Some("an option is to be looked at, not taken")
         } else {
             None
         }
+    }
+
+    /// Whether what is named is spoken against: "castle no", "option 2 is closed".
+    fn is_refused(&self, taken: &[usize], places: &Places) -> bool {
+        let named = taken.iter().filter_map(|index| self.hits[*index].map(|hit| hit.tokens));
+        let placed = places.tokens.iter().map(|&token| (token, token));
+        named.chain(placed).any(|(first, last)| self.is_spoken_against(first, last))
     }
 
     /// "2?", "the castle?": nothing but the name, and a question mark.
@@ -326,7 +335,7 @@ impl Choosing<'_, '_, '_> {
     }
 
     /// Whether a token belongs to an option's name.
-    fn is_named(&self, token: usize) -> bool {
+    pub(super) fn is_named(&self, token: usize) -> bool {
         self.hits.iter().flatten().any(|hit| (hit.tokens.0..=hit.tokens.1).contains(&token))
     }
 
@@ -364,6 +373,7 @@ impl Choosing<'_, '_, '_> {
         let mut averse = false;
         for other in before {
             averse |= other.is(Classes::AVERSE.or(Classes::NONE)) && !self.is_named(other.first);
+            averse |= self.avoids(other);
             averse &= other.after == Gap::None && !matches!(other.text, "but" | "just");
         }
         averse || (unit.negated && !self.negator_is_named(token))

@@ -32,6 +32,7 @@ mod phrases;
 mod praise;
 mod question;
 mod quoted;
+mod refused;
 mod roles;
 mod topics;
 mod units;
