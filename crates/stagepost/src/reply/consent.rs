@@ -127,7 +127,7 @@ impl<'a> Case<'_, 'a, '_> {
         let unit = &self.units[at];
         let hedges = if self.risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
         let never = NEVER.or(hedges);
-        if self.turns_around(at) || self.says_twice(at) || self.takes_all(at) {
+        if self.misstates(at) {
             return Err(Obstacle::Partial(unit.phrase));
         }
         if unit.is(Classes::NUM.or(Classes::ORDINAL)) && (self.repeats_number(unit) || self.is_one_of_it(at))

@@ -8,6 +8,9 @@ use std::borrow::Cow;
 /// Blanks out ticked boxes: `[x] yes` says `yes`. Everything else stays where it is.
 pub(super) fn without_ticks(text: &str) -> Cow<'_, str> {
     let mut kept = Cow::Borrowed(text);
+    if memchr::memchr2(b'[', b'(', text.as_bytes()).is_none() {
+        return kept;
+    }
     // Both signs are ASCII, and so never a part of another character.
     for (at, open) in text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'[' | b'(')) {
         let close = if open == b'[' { ']' } else { ')' };

@@ -8,12 +8,15 @@ use super::objects::{is_place, is_pointer};
 use super::units::Unit;
 
 impl<'a> Case<'_, 'a, '_> {
+    /// Whether a word of the question is repeated in another role, once too often, or for all of its kind.
+    pub(super) fn misstates(&self, at: usize) -> bool {
+        let repeats = || self.names_or_counts(&self.units[at]);
+        self.takes_all(at) || (repeats() && (self.turns_around(at) || self.says_twice(at)))
+    }
+
     /// "Transfer it to Bob?" "Yes, from Bob": the same thing, and the other way round.
-    pub(super) fn turns_around(&self, at: usize) -> bool {
+    fn turns_around(&self, at: usize) -> bool {
         let unit = &self.units[at];
-        if !self.names_or_counts(unit) {
-            return false;
-        }
         let Some(before) = self.leader(at) else { return false };
         let (leader, word) = (self.units[before].text, self.tokens[unit.first].text);
         // "I'd like to transfer it" leads to an act.
@@ -38,12 +41,9 @@ impl<'a> Case<'_, 'a, '_> {
     }
 
     /// "100 to Bob and 100 to Bob": more of it than was asked about.
-    pub(super) fn says_twice(&self, at: usize) -> bool {
+    fn says_twice(&self, at: usize) -> bool {
         let unit = &self.units[at];
         let word = self.tokens[unit.first].text;
-        if !self.names_or_counts(unit) {
-            return false;
-        }
         let before = &self.tokens[..unit.first];
         let Some(first) = before.iter().position(|token| token.text == word) else { return false };
         let said = before.iter().filter(|token| token.text == word).count() + 1;
@@ -53,16 +53,18 @@ impl<'a> Case<'_, 'a, '_> {
     }
 
     /// "Delete the backups?" "Yes, all backups": perhaps more than those that were meant.
-    pub(super) fn takes_all(&self, at: usize) -> bool {
+    fn takes_all(&self, at: usize) -> bool {
         let unit = &self.units[at];
+        let all = matches!(unit.text, "all" | "both" | "any") && unit.after == Gap::None;
+        if !all || self.echo.says_all || self.echo.counter.is_none() {
+            return false;
+        }
         let points = |next: &&Unit<'_>| is_pointer(next.text) || next.text == "of";
         let thing = self.units[at + 1..].iter().find(|next| !points(next));
-        let named = thing.is_some_and(|next| {
+        thing.is_some_and(|next| {
             let blank = next.classes.without(Classes::VERB.or(Classes::CHANGE)).is_blank();
             blank && !next.is(Classes::BOOST) && self.repeats(next)
-        });
-        let all = matches!(unit.text, "all" | "both" | "any") && unit.after == Gap::None;
-        all && named && self.echo.counter.is_some() && !self.echo.says_all
+        })
     }
 
     /// A word of the question that is more than its grammar.
