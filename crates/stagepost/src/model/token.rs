@@ -598,7 +598,7 @@ mod tests {
             "pypi-publish-workflow-v2-release-candidate",
             "glpat-rotation-for-the-build-2024",
             "hf_abcdefghijklmnopqrstuvwxyzabcdefgh",
-            "AKIAXXXXXXXXXXXXXXXX",
+            "AKIAZZZZZZZZZZZZZZZZ",
             "Authorization: Basic authentication",
             "the bearer of good news is authorized",
             "http://localhost:3000/@user",
