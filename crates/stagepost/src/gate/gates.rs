@@ -147,7 +147,8 @@ impl<'p> Gates<'p> {
             return Ok(gate);
         }
         let starts = |id: &GateId| name == "@" || (!name.is_empty() && id.as_str().starts_with(name));
-        let mut candidates: Vec<GateId> = self.known_to_wait()?.into_iter().filter(starts).collect();
+        let waiting = self.known_to_wait()?.into_iter().map(|gate| gate.id);
+        let mut candidates: Vec<GateId> = waiting.filter(starts).collect();
         if candidates.is_empty() && name != "@" {
             candidates = self.all()?.into_iter().map(|gate| gate.id).filter(starts).collect();
         }
@@ -160,17 +161,18 @@ impl<'p> Gates<'p> {
 
     /// Lists the gates that wait, in the order in which they were asked. It takes the same time whatever the history.
     pub fn waiting(&self) -> Result<Vec<Gate>, Error> {
-        let waiting = self.known_to_wait()?;
-        let gates = waiting.iter().map(|id| self.settled(id)).collect::<Result<Vec<_>, _>>()?;
+        let now = self.now();
+        let settled = |gate: Gate| if gate.is_due(now) { self.settled(&gate.id) } else { Ok(gate) };
+        let gates = self.known_to_wait()?.into_iter().map(settled).collect::<Result<Vec<_>, _>>()?;
         Ok(gates.into_iter().filter(Gate::is_waiting).collect())
     }
 
     /// The gates of the list of those that wait. Earlier versions wrote `***` there for a name that looked like a token: what
     /// is not known is passed over.
-    fn known_to_wait(&self) -> Result<Vec<GateId>, Error> {
+    fn known_to_wait(&self) -> Result<Vec<Gate>, Error> {
         let mut known = Vec::new();
         for id in self.index()?.1 {
-            known.extend(self.find(&id)?.map(|gate| gate.id));
+            known.extend(self.find(&id)?);
         }
         Ok(known)
     }
