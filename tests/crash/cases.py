@@ -206,12 +206,12 @@ def restore_files(making):
     return f"restore -q --yes {before_restore(making)}"
 
 
-@case("restore-mixed", again=SAME, git_acts=True)
+@case("restore-mixed", again=SAME)
 def restore_mixed(making):
     return f"restore -q --yes --mode mixed {before_restore(making)}"
 
 
-@case("restore-hard", again=SAME, git_acts=True)
+@case("restore-hard", again=SAME)
 def restore_hard(making):
     return f"restore -q --yes --mode hard {before_restore(making)}"
 
@@ -230,13 +230,13 @@ def restore_plain(making):
 restore_plain.git = False
 
 
-@case("undo", git_acts=True)
+@case("undo")
 def undo(making):
     making.stagepost("restore", "-q", "--yes", "--mode", "hard", before_restore(making))
     return "undo -q"
 
 
-@case("redo", short=False, git_acts=True)
+@case("redo", short=False)
 def redo(making):
     making.stagepost("restore", "-q", "--yes", "--mode", "hard", before_restore(making))
     making.stagepost("undo", "-q")
@@ -257,40 +257,49 @@ def with_sessions(making):
     return target
 
 
-@case("session-create", atomic=True, git_acts=True, again=MORE)
+@case("session-create", atomic=True, again=MORE)
 def session_create(making):
     with_sessions(making)
     making.write("read me.txt", "three\n")
     return f"session create {SESSION} --phase validate --description three"
 
 
-@case("session-create-first", atomic=True, git_acts=True, again=MORE, short=False)
+@case("session-create-hooks", atomic=True, git_acts=True, again=MORE, short=False)
+def session_create_hooks(making):
+    """With a hook git commits by itself, and a kill can leave its lock until the next command."""
+    with_sessions(making)
+    making.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n", mode=0o755)
+    making.write("read me.txt", "three\n")
+    return f"session create {SESSION} --phase validate --description three"
+
+
+@case("session-create-first", atomic=True, again=MORE, short=False)
 def session_create_first(making):
     making.first()
     making.change()
     return f"session create {SESSION} --phase plan --description one"
 
 
-@case("session-create-beside", atomic=True, git_acts=True, again=MORE, short=False)
+@case("session-create-beside", atomic=True, again=MORE, short=False)
 def session_create_beside(making):
     with_sessions(making)
     making.write("read me.txt", "three\n")
     return f"session create {SESSION} --phase validate --description three --no-commit"
 
 
-@case("session-rollback", again=SAME, git_acts=True)
+@case("session-rollback", again=SAME)
 def session_rollback(making):
     target = with_sessions(making)
     making.write("unsaved.txt", "nobody else has this\n")
     return f"session rollback {SESSION} --checkpoint-id {target} --hard-reset"
 
 
-@case("session-rollback-mixed", again=SAME, git_acts=True, short=False)
+@case("session-rollback-mixed", again=SAME, short=False)
 def session_rollback_mixed(making):
     return f"session rollback {SESSION} --checkpoint-id {with_sessions(making)} --keep-changes"
 
 
-@case("session-delete", prunes=True, atomic=True, git_acts=True)
+@case("session-delete", prunes=True, atomic=True)
 def session_delete(making):
     return f"session delete {SESSION} --checkpoint-id {with_sessions(making)}"
 
@@ -305,25 +314,25 @@ def with_tasks(making):
     making.write("read me.txt", "three\n")
 
 
-@case("task-save", atomic=True, git_acts=True, again=MORE)
+@case("task-save", atomic=True, again=MORE)
 def task_save(making):
     with_tasks(making)
     return "task save --task 7 --stage implementation -m 'written again'"
 
 
-@case("task-rollback", again=SAME, git_acts=True)
+@case("task-rollback", again=SAME)
 def task_rollback(making):
     with_tasks(making)
     return "task rollback --task 7 --stage start --hard"
 
 
-@case("task-recover", again=SAME, git_acts=True, short=False)
+@case("task-recover", again=SAME, short=False)
 def task_recover(making):
     with_tasks(making)
     return "task recover --task 7 --error implementation -m 'it does not compile'"
 
 
-@case("task-cleanup", prunes=True, atomic=True, git_acts=True, again=SAME)
+@case("task-cleanup", prunes=True, atomic=True, again=SAME)
 def task_cleanup(making):
     with_tasks(making)
     making.stagepost("task", "save", "--task", "7", "--stage", "validated", "-m", "good")

@@ -104,12 +104,12 @@ class Place:
 
     def left_locks(self, own=False):
         """Locks in the repository that would stop the user's own git; with `own`, also those that only look like it. Locks
-        of our own refs stop nobody, and the next save removes them."""
+        of our own refs and of our tags stop nobody, and the next command removes them."""
         found = []
         for folder, folders, names in os.walk(os.path.join(self.root, ".git")):
             folders[:] = [name for name in folders if name not in ("stagepost", "objects")]
             found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names if name.endswith(".lock")]
-        return sorted(name for name in found if own or "stagepost" not in os.path.basename(name))
+        return sorted(name for name in found if own or ("stagepost" not in os.path.basename(name) and "/refs/tags/" not in name))
 
 
 def record(checkpoint):

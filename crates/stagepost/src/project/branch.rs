@@ -1,6 +1,7 @@
 //! Acting as the user through git: a commit on the branch and annotated tags, with their hooks, identity and signing.
 //!
-//! What fails is told as what it is, and leaves index and branch as they were.
+//! What fails is told as what it is, and leaves index and branch as they were. Where no hook has a say, git makes the commit and
+//! the branch is moved here, because a git that is killed while it moves a branch leaves a lock that stops every other git.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,7 +13,7 @@ use super::Project;
 use super::cut_off::tag_ref;
 use crate::model::{ObjectId, RepoPath};
 use crate::process::Guard;
-use crate::snapshot::{AT_WORK, Operation, at_work};
+use crate::snapshot::{AT_WORK, Move, Operation, Told, at_work};
 
 /// What went wrong when git acted as the user.
 #[derive(Debug, thiserror::Error)]
@@ -164,7 +165,69 @@ impl UserGit<'_> {
 
     /// Stages what differs and commits it. `paths` names what differs; without them git looks itself.
     pub(super) fn commit(&self, paths: Option<&[RepoPath]>, message: &str) -> Result<(), BranchError> {
-        self.stage(paths).and_then(|()| self.commit_staged(message))
+        self.stage(paths)?;
+        match self.commit_and_move(message)? {
+            Move::Done => Ok(()),
+            Move::NeedsGit => self.commit_staged(message),
+        }
+    }
+
+    /// Has git make the commit of what is staged, and moves the branch to it without a lock.
+    fn commit_and_move(&self, message: &str) -> Result<Move, BranchError> {
+        let doing = "commit";
+        let failed =
+            |error: crate::snapshot::RefError| BranchError::Failed { doing, message: error.to_string() };
+        let Ok(snapshots) = self.project.snapshots() else { return Ok(Move::NeedsGit) };
+        let Some(habits) = self.habits()?.filter(|_| !snapshots.only_git_commits()) else {
+            return Ok(Move::NeedsGit);
+        };
+        let head = snapshots.state_of_repository().map_err(failed)?.head;
+        let tree = self.made(doing, &["write-tree"], b"")?;
+        let mut args = vec!["commit-tree", "-F", "-"];
+        args.extend(habits.signs_commits.then_some("-S"));
+        args.extend(head.iter().flat_map(|head| ["-p", head.as_str()]));
+        args.push(tree.as_str());
+        let commit = self.made(doing, &args, &whole_lines(message))?;
+        let who = self.committer(&commit, head.as_ref())?;
+        let initial = if head.is_none() { " (initial)" } else { "" };
+        let message = format!("commit{initial}: {}", message.lines().next().unwrap_or_default());
+        let told = Told { who, message, begins: habits.keeps_logs };
+        snapshots.advance(head.as_ref(), &commit, &told).map_err(failed)
+    }
+
+    /// Has git make an object, durably, and returns its name.
+    fn made(&self, doing: &'static str, args: &[&str], input: &[u8]) -> Result<ObjectId, BranchError> {
+        let mut command = self.command(&DURABLE);
+        command.args(args);
+        let answer = self.run(doing, command, input)?;
+        let id = String::from_utf8_lossy(&answer.stdout).trim().parse();
+        id.ok().filter(|_| answer.status.success()).ok_or_else(|| self.explain(doing, &answer))
+    }
+
+    /// Returns who made a commit and when, as a reflog says it; an error if it changes nothing.
+    fn committer(&self, commit: &ObjectId, head: Option<&ObjectId>) -> Result<String, BranchError> {
+        let mut args = vec!["-c", "i18n.logOutputEncoding=UTF-8", "show", "--no-patch", "--date=raw"];
+        args.extend(["--format=%T%x00%cn <%ce> %cd%x00", commit.as_str()]);
+        args.extend(head.map(ObjectId::as_str));
+        let text = self.ask("read a commit", &args)?;
+        let mut fields = text.split('\0').map(str::trim_start);
+        let (tree, who, before) = (fields.next(), fields.next().unwrap_or_default(), fields.next());
+        if head.is_some() && tree == before {
+            return Err(BranchError::NothingToCommit);
+        }
+        Ok(who.to_owned())
+    }
+
+    /// Reads what the configuration says of commits; `None` if a hook may have a say in what git does.
+    fn habits(&self) -> Result<Option<Habits>, BranchError> {
+        let hooks = self.project.snapshots().map_or(true, |snapshots| snapshots.has_hooks());
+        if hooks {
+            return Ok(None);
+        }
+        let doing = "read the configuration";
+        let answer = self.run(doing, self.command(&["config", "--list", "-z"]), b"")?;
+        succeeded(doing, &answer)?;
+        Ok(Habits::of(&String::from_utf8_lossy(&answer.stdout)))
     }
 
     /// Returns the parents of a commit as git lists them, its tree and its message.
@@ -179,7 +242,13 @@ impl UserGit<'_> {
     /// Lets a tag name again what it named before, without its message being made anew.
     pub(super) fn put_tag_back(&self, name: &str, object: &ObjectId) -> Result<(), BranchError> {
         let doing = "put a tag back";
-        let name = format!("refs/tags/{name}");
+        let name = tag_ref(name.to_owned());
+        if let Ok(snapshots) = self.project.snapshots()
+            && let Ok(now) = snapshots.user_ref(&name)
+            && let Ok(Move::Done) = snapshots.put_user_ref(&name, now.as_ref(), object)
+        {
+            return Ok(());
+        }
         succeeded(doing, &self.run(doing, self.alone(&["update-ref", &name, object.as_str()]), b"")?)
     }
 
@@ -239,13 +308,25 @@ impl UserGit<'_> {
         if names.is_empty() {
             return Ok(());
         }
+        if self.habits()?.is_some() {
+            return self.delete_here(names);
+        }
         let _guard = self.project.guard_refs(names.iter().cloned().map(tag_ref));
         self.delete_with(self.command(&["update-ref", "-z", "--stdin"]), names)
     }
 
+    /// Deletes tags without a lock where they are files.
+    fn delete_here(&self, names: &[String]) -> Result<(), BranchError> {
+        let doing = "delete tags";
+        let failed = |message: String| BranchError::Failed { doing, message };
+        let snapshots = self.project.snapshots().map_err(|error| failed(error.to_string()))?;
+        let refs: Vec<_> = names.iter().cloned().map(tag_ref).collect();
+        snapshots.delete_user_refs(&refs).map_err(|error| failed(error.to_string()))
+    }
+
     /// Deletes a tag that was made by something that did not get through.
     pub(super) fn take_tag_back(&self, name: &str) -> Result<(), BranchError> {
-        self.delete_with(self.alone(&["update-ref", "-z", "--stdin"]), &[name.to_owned()])
+        self.delete_here(&[name.to_owned()])
     }
 
     fn delete_with(&self, command: Command, names: &[String]) -> Result<(), BranchError> {
@@ -326,6 +407,32 @@ impl UserGit<'_> {
     }
 }
 
+/// What the configuration says of commits.
+#[derive(Debug, PartialEq, Eq)]
+struct Habits {
+    signs_commits: bool,
+    keeps_logs: bool,
+}
+
+impl Habits {
+    /// Reads what `git config --list -z` prints; `None` if it names hooks, which are not looked for here.
+    fn of(list: &str) -> Option<Self> {
+        let mut habits = Self { signs_commits: false, keeps_logs: true };
+        for entry in list.split_terminator('\0') {
+            let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+            let is_on = !matches!(value.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
+            match name {
+                "core.hookspath" => return None,
+                name if name.starts_with("hook.") => return None,
+                "commit.gpgsign" => habits.signs_commits = is_on,
+                "core.logallrefupdates" => habits.keeps_logs = is_on,
+                _ => {}
+            }
+        }
+        Some(habits)
+    }
+}
+
 /// An annotated or plain tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -370,4 +477,24 @@ fn said(answer: &Output) -> String {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if lines.is_empty() { answer.status.to_string() } else { lines.join(" / ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_that_are_configured_are_left_to_git() {
+        assert_eq!(Habits::of("core.bare\nfalse\0core.hookspath\n/x\0"), None);
+        assert_eq!(Habits::of("hook.lint.command\nlint\0"), None);
+    }
+
+    #[test]
+    fn the_last_word_of_a_setting_counts_and_a_name_alone_is_a_yes() {
+        let habits = |signs_commits, keeps_logs| Some(Habits { signs_commits, keeps_logs });
+        assert_eq!(Habits::of(""), habits(false, true));
+        assert_eq!(Habits::of("commit.gpgsign\nfalse\0commit.gpgsign\0"), habits(true, true));
+        assert_eq!(Habits::of("commit.gpgsign\ntrue\0commit.gpgsign\nOff\0"), habits(false, true));
+        assert_eq!(Habits::of("core.logallrefupdates\nfalse\0"), habits(false, false));
+    }
 }

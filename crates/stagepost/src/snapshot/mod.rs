@@ -18,6 +18,7 @@ mod compare;
 mod convert;
 pub mod diff;
 mod durable;
+mod exchange;
 mod fast;
 mod filter;
 mod git;
@@ -26,6 +27,7 @@ mod guard;
 mod hold;
 mod index;
 mod lines;
+mod moving;
 mod objects;
 mod pack;
 mod plan;
@@ -61,6 +63,7 @@ pub use compare::{Change, Side};
 pub use convert::Converter;
 pub use git::{GitError, GitProgram};
 pub use guard::Refusal;
+pub(crate) use moving::{Move, Told};
 pub use objects::{ObjectError, ObjectKind, Objects};
 pub use refs::RefError;
 pub use release::ReleaseError;
@@ -513,6 +516,11 @@ impl Snapshots {
         let worktree = self.worktree().to_owned();
         Snapshot { commit, tree, index_tree, head, branch, worktree, files, skipped, included, notes }
     }
+}
+
+/// Returns the ref of a branch. HEAD can name a ref outside `refs/heads/`; such a one is kept with its whole name.
+fn reference(branch: &str) -> String {
+    if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
 }
 
 /// Where a folder is in a work tree, if it is in it and not in its `.git`.

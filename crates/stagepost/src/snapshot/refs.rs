@@ -1,7 +1,7 @@
 //! Refs: HEAD and branches are read, our own are written, durably and never over someone else's change.
 //!
 //! With refs as files this speaks git's own protocol (`<ref>.lock`, rename), adding the fsyncs that git leaves out
-//! for the folder. Every other kind of refs goes through `git update-ref`.
+//! for the folder. Every other kind of refs goes through `git update-ref`. How refs of the user's move is in `moving`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::durable;
+use super::exchange::{becomes_free, with_lock};
 use super::git::{Git, GitError};
 use super::repository::{RefKind, Repository, read_line};
 use crate::model::{CheckpointId, ObjectId};
@@ -132,28 +133,39 @@ impl Refs {
         Ok(lock)
     }
 
-    /// Deletes a ref, wherever it is; one that is not there is deleted already.
+    /// Deletes refs, wherever they are; one that is not there is deleted already.
     pub(super) fn delete(&self, names: &[String]) -> Result<(), RefError> {
-        let (mut lines, mut removed) = (String::new(), Vec::new());
-        for name in names {
-            let path = self.path_of(name);
-            let only_loose = self.repository.refs == RefKind::Files && self.packed(name)?.is_none();
-            if !only_loose {
-                lines.push_str(&format!("delete {name}\0\0"));
-            } else if let Err(source) = durable::remove(&path) {
-                return Err(RefError::Write { name: name.clone(), source });
-            } else {
-                removed.extend(path.parent().map(Path::to_owned));
+        let mut left = names.to_vec();
+        if self.are_files() {
+            let packed = self.read_packed(OURS)?;
+            left.retain(|name| is_packed(&packed, name));
+            self.remove_loose(names.iter().filter(|name| !left.contains(name)))?;
+            // Whoever packs refs may have read one before it was removed here.
+            if becomes_free(&with_lock(&self.packed_refs())) {
+                let packed = self.read_packed(OURS)?;
+                left = names.iter().filter(|name| is_packed(&packed, name)).cloned().collect();
             }
         }
-        removed.sort();
-        removed.dedup();
-        for folder in removed {
-            durable::sync_folder(&folder)
-                .map_err(|source| RefError::Write { name: names[0].clone(), source })?;
-        }
-        if !lines.is_empty() {
+        if !left.is_empty() {
+            let lines: String = left.iter().map(|name| format!("delete {name}\0\0")).collect();
             self.git.run(&["update-ref", "-z", "--stdin"], lines.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Removes refs that are nothing but a file.
+    fn remove_loose<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<(), RefError> {
+        let mut folders = BTreeMap::new();
+        for name in names {
+            let path = self.path_of(name);
+            let failed = |source| RefError::Write { name: name.clone(), source };
+            durable::remove(&path).map_err(failed)?;
+            if let Some(folder) = path.parent().filter(|folder| folder.is_dir()) {
+                folders.insert(folder.to_owned(), name.clone());
+            }
+        }
+        for (folder, name) in folders {
+            durable::sync_folder(&folder).map_err(|source| RefError::Write { name, source })?;
         }
         Ok(())
     }
@@ -193,12 +205,34 @@ impl Refs {
 
     /// HEAD and its like belong to the work tree, everything below `refs/` to the repository (with the exceptions
     /// that git makes for work trees, none of which a branch can be).
-    fn folder_of(&self, name: &str) -> &Path {
+    pub(super) fn folder_of(&self, name: &str) -> &Path {
         if name.starts_with("refs/") { &self.repository.common_dir } else { &self.repository.git_dir }
     }
 
-    fn path_of(&self, name: &str) -> PathBuf {
+    pub(super) fn path_of(&self, name: &str) -> PathBuf {
         self.folder_of(name).join(name)
+    }
+
+    pub(super) fn are_files(&self) -> bool {
+        self.repository.refs == RefKind::Files
+    }
+
+    /// Says whether a new ref of that name would be a folder to another one, or the other way round. Those that are files show that
+    /// by themselves.
+    pub(super) fn is_in_the_way_of(&self, name: &str) -> Result<bool, RefError> {
+        let within =
+            |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+        let packed = self.read_packed(name)?;
+        let above = self.path_of(name);
+        let above = above.ancestors().skip(1).take_while(|folder| *folder != self.repository.common_dir);
+        Ok(packed_in(&packed).any(|(_, other)| within(other, name) || within(name, other))
+            || above.into_iter().any(Path::is_file))
+    }
+
+    /// Says whether one commit is another, or has it among those before it.
+    pub(super) fn follows(&self, commit: &ObjectId, other: &ObjectId) -> Result<bool, RefError> {
+        let args = ["merge-base", "--is-ancestor", other.as_str(), commit.as_str()];
+        Ok(self.git.try_run(&args, b"")?.status.success())
     }
 
     fn file_target(&self, name: &str, folder: &Path) -> Result<Target, RefError> {
@@ -219,14 +253,18 @@ impl Refs {
         })
     }
 
-    fn packed(&self, name: &str) -> Result<Option<ObjectId>, RefError> {
+    pub(super) fn packed(&self, name: &str) -> Result<Option<ObjectId>, RefError> {
         let bytes = self.read_packed(name)?;
         Ok(packed_in(&bytes).filter(|(_, packed)| *packed == name).find_map(|(id, _)| id.parse().ok()))
     }
 
+    fn packed_refs(&self) -> PathBuf {
+        self.repository.common_dir.join("packed-refs")
+    }
+
     /// Reads the file of packed refs, of which `name` is wanted.
     fn read_packed(&self, name: &str) -> Result<Vec<u8>, RefError> {
-        match fs::read(self.repository.common_dir.join("packed-refs")) {
+        match fs::read(self.packed_refs()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             other => other.map_err(|source| RefError::Read { name: name.to_owned(), source }),
         }
@@ -237,6 +275,11 @@ impl Refs {
 fn packed_in(bytes: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     let lines = bytes.split(|byte| *byte == b'\n');
     lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '))
+}
+
+/// Says whether a ref is in a list of refs.
+fn is_packed(bytes: &[u8], name: &str) -> bool {
+    packed_in(bytes).any(|(_, packed)| packed == name)
 }
 
 /// Our own of a list of refs.
@@ -266,9 +309,7 @@ struct RefLock {
 
 impl RefLock {
     fn take(path: &Path) -> io::Result<Self> {
-        let mut lock = path.as_os_str().to_owned();
-        lock.push(".lock");
-        let lock = PathBuf::from(lock);
+        let lock = with_lock(path);
         let mode = durable::mode_below(path.parent().unwrap_or(path), 0o644);
         let open = || OpenOptions::new().write(true).create_new(true).mode(mode).open(&lock);
         let mut file = open();
@@ -338,5 +379,11 @@ pub enum RefError {
         name: String,
         /// What it names.
         found: Option<ObjectId>,
+    },
+    /// Another git holds the lock of a ref.
+    #[error("the ref `{name}` is locked by another git process (`{name}.lock` exists)")]
+    Locked {
+        /// The ref.
+        name: String,
     },
 }

@@ -41,7 +41,7 @@ pub use super::plan::{Delete, FilePlan, Left, LeftReason, Refusal, Write};
 use super::plan::{Facts, decide, selected};
 use super::repository::Repository;
 use super::tree::EntryMode;
-use super::{Change, Snapshots};
+use super::{Change, Snapshots, reference};
 use crate::lock::Lock;
 use crate::model::{ObjectId, RepoPath, Skipped, Snapshot};
 use attributes::is_attributes;
@@ -280,7 +280,7 @@ impl Snapshots {
     /// A git that was killed while it moved HEAD left its locks.
     fn free_branches(&self, restore: &Restore) -> Result<(), RestoreError> {
         let branches = [&restore.from, &restore.to].map(|point| point.position.branch.as_deref());
-        let refs: Vec<_> = branches.into_iter().flatten().map(head::reference).collect();
+        let refs: Vec<_> = branches.into_iter().flatten().map(reference).collect();
         self.free_refs(&refs).map_err(|source| RestoreError::Io {
             attempted: "remove a lock that git left in",
             path: self.root.join(".git"),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Snapshots;
+use super::exchange::with_lock;
 use super::repository::Repository;
 use crate::process::Guard;
 
@@ -57,13 +58,7 @@ fn locks(user: &Repository, refs: &[String]) -> Vec<PathBuf> {
     let own = ["HEAD", "AUTO_MERGE"].map(|name| user.git_dir.join(name));
     let common = ["packed-refs", "reftable/tables.list"].map(|name| user.common_dir.join(name));
     let named = refs.iter().map(|name| user.common_dir.join(name));
-    own.into_iter().chain(common).chain(named).map(with_lock).collect()
-}
-
-fn with_lock(path: PathBuf) -> PathBuf {
-    let mut name = path.into_os_string();
-    name.push(".lock");
-    name.into()
+    own.into_iter().chain(common).chain(named).map(|path| with_lock(&path)).collect()
 }
 
 fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {

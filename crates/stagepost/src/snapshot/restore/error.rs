@@ -82,8 +82,8 @@ pub enum RestoreError {
     /// git refused.
     #[error("failed to restore HEAD or index through git")]
     Git(#[from] GitError),
-    /// A ref could not be read.
-    #[error("failed to read HEAD")]
+    /// A ref could not be read or moved.
+    #[error("failed to read or move HEAD")]
     Ref(#[from] RefError),
     /// Another capture or restore went on.
     #[error("failed to lock the snapshots of this work tree")]

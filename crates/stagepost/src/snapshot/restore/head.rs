@@ -1,11 +1,12 @@
-//! Moving HEAD and its branch, through git, so that the reflogs say what happened.
+//! Moving HEAD and its branch, so that the reflogs say what happened: here where that leaves no lock, else through git.
 
 use super::error::RestoreError;
 use super::position::{Circumstances, Position};
 use crate::model::ObjectId;
 use crate::snapshot::git::{Git, GitError};
+use crate::snapshot::refs::RefError;
 use crate::snapshot::repository::Repository;
-use crate::snapshot::{AT_WORK, Snapshots, at_work};
+use crate::snapshot::{AT_WORK, Move, Snapshots, Told, at_work, reference};
 
 impl Snapshots {
     /// Reads what decides whether HEAD, branch and index may go to `to`.
@@ -42,6 +43,12 @@ impl Snapshots {
         if !now.is_at(from) {
             return Err(RestoreError::HeadMoved);
         }
+        match self.move_without_lock(from, to) {
+            Ok(Move::Done) => return Ok(true),
+            Ok(Move::NeedsGit) => {}
+            Err(RestoreError::Ref(RefError::Moved { .. })) => return Err(RestoreError::HeadMoved),
+            Err(error) => return Err(error),
+        }
         let branches = [from, to].into_iter().filter_map(|place| place.branch.as_deref().map(reference));
         let _guard = self.guard_refs(&branches.collect::<Vec<_>>());
         match &to.branch {
@@ -52,6 +59,33 @@ impl Snapshots {
             None => self.detach(from, to)?,
         }
         Ok(true)
+    }
+
+    /// Moves HEAD and its branch where that can be done without git's lock: from one commit to another.
+    fn move_without_lock(&self, from: &Position, to: &Position) -> Result<Move, RestoreError> {
+        let (Some(old), Some(new)) = (&from.head, &to.head) else { return Ok(Move::NeedsGit) };
+        let answer = self.rules_git.try_run(&["var", "GIT_COMMITTER_IDENT"], b"")?;
+        if !answer.status.success() {
+            return Ok(Move::NeedsGit);
+        }
+        let who = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        if let Some(branch) = to.branch.as_ref().filter(|branch| from.branch.as_ref() == Some(branch)) {
+            let told = Told { who, message: moving_to(new), begins: false };
+            return Ok(self.move_branch(&reference(branch), Some(old), new, &told)?);
+        }
+        let symbolic = |branch: &String| format!("ref: {}", reference(branch));
+        let says = |place: &Position, commit: &ObjectId| {
+            place.branch.as_ref().map_or_else(|| commit.to_string(), symbolic)
+        };
+        if let Some(branch) = &to.branch {
+            match self.user_refs.read(&reference(branch))? {
+                None => return Ok(Move::NeedsGit),
+                Some(tip) if tip != *new => return Err(RestoreError::HeadMoved),
+                Some(_) => {}
+            }
+        }
+        let told = Told { who, message: message(to), begins: false };
+        Ok(self.move_head_to(&says(from, old), &says(to, new), (Some(old), new), &told)?)
     }
 
     /// git that is recognised as at work.
@@ -109,9 +143,4 @@ fn message(to: &Position) -> String {
 
 fn moving_to(head: &ObjectId) -> String {
     format!("restore: moving to {head}")
-}
-
-/// HEAD can name a ref outside `refs/heads/`; such a one is kept with its whole name.
-pub(super) fn reference(branch: &str) -> String {
-    if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
 }

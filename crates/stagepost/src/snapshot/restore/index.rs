@@ -1,7 +1,8 @@
-//! Putting the index back: made beside it by git, then swapped in under git's own lock.
+//! Putting the index back: made beside it by git, then the two change places, which leaves no lock if we are killed.
 //!
-//! The lock file is a second name of the finished index, so a kill between locking and renaming leaves a lock that
-//! the next command recognises as ours (same file, two names) and removes. Nobody else's lock is ever touched.
+//! Where the file system knows no such exchange, it is swapped in under git's own lock. The lock file is a second name of
+//! the finished index then, so a kill between locking and renaming leaves a lock that the next command recognises as ours (same
+//! file, two names) and removes. Nobody else's lock is ever touched.
 
 use std::collections::HashSet;
 use std::fs;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::error::RestoreError;
 use super::position::Position;
 use crate::model::ObjectId;
+use crate::snapshot::exchange::{self, Placed};
 use crate::snapshot::git::{Git, GitError, Trust};
 use crate::snapshot::objects::ObjectKind;
 use crate::snapshot::quarantine::{Quarantine, copy_index};
@@ -115,36 +117,47 @@ impl Snapshots {
     }
 }
 
-/// Takes git's lock with the finished index as its content, and renames it into place.
+/// Puts the finished index in the place of the one that was seen.
 pub(super) fn swap(index: &Path, beside: &Path, seen: &Stamp) -> Result<(), RestoreError> {
-    let lock = index.with_file_name("index.lock");
     fs::File::open(beside).and_then(|file| file.sync_all()).map_err(failed("sync", beside))?;
+    let was = |file: &Path| Ok(stamp_of(file)? == *seen);
+    let swapped = match exchange::place(beside, index, was).map_err(failed("replace", index))? {
+        Placed::Done => Ok(()),
+        Placed::Locked => Err(RestoreError::IndexLocked),
+        Placed::Changed | Placed::Overtaken => Err(RestoreError::IndexChanged),
+        Placed::Unable => swap_locked(index, beside, seen),
+    };
+    remove(beside)?;
+    swapped?;
+    index.parent().map_or(Ok(()), durable::sync_folder).map_err(failed("sync", index))
+}
+
+/// Takes git's lock with the finished index as its content, and renames it into place.
+fn swap_locked(index: &Path, beside: &Path, seen: &Stamp) -> Result<(), RestoreError> {
+    let lock = index.with_file_name("index.lock");
     match fs::hard_link(beside, &lock) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            remove(beside)?;
-            return Err(RestoreError::IndexLocked);
-        }
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(RestoreError::IndexLocked),
         linked => linked.map_err(failed("lock", index))?,
     }
     if stamp(index)? != *seen {
         remove(&lock)?;
-        remove(beside)?;
         return Err(RestoreError::IndexChanged);
     }
-    // renaming onto another name of the same file would do nothing, so the other name goes first
-    fs::rename(&lock, index).map_err(failed("replace", index))?;
-    remove(beside)?;
-    index.parent().map_or(Ok(()), durable::sync_folder).map_err(failed("sync", index))
+    fs::rename(&lock, index).map_err(failed("replace", index))
 }
 
 /// What tells one version of the index file from another.
 pub(super) type Stamp = Option<(u64, u64, i64, i64)>;
 
 pub(super) fn stamp(index: &Path) -> Result<Stamp, RestoreError> {
+    stamp_of(index).map_err(failed("look at", index))
+}
+
+fn stamp_of(index: &Path) -> io::Result<Stamp> {
     match fs::symlink_metadata(index) {
         Ok(metadata) => Ok(Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed("look at", index)(error)),
+        Err(error) => Err(error),
     }
 }
 

@@ -1,0 +1,353 @@
+//! Moving HEAD, branches and tags of the user's: durably, told in the reflogs, and without a lock that a kill could leave.
+//!
+//! Where refs are files, they change places with what was there ([`exchange`]). What that cannot do is left to git, which the
+//! caller asks when told so: other kinds of refs, other kinds of files, names that stand in each other's way.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::durable;
+use super::exchange::{self, Placed};
+use super::refs::{RefError, Refs};
+use super::repository::{RefKind, read_line};
+use super::{Snapshots, reference};
+use crate::model::ObjectId;
+
+/// Who moves something, and what the reflogs say of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Told {
+    /// Name, address, seconds and time zone, as in a commit.
+    pub(crate) who: String,
+    /// Why, in one line.
+    pub(crate) message: String,
+    /// Reflogs are to be kept, also where there are none yet.
+    pub(crate) begins: bool,
+}
+
+/// Whether something was moved here, or git has to be asked for it.
+#[must_use]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Move {
+    Done,
+    NeedsGit,
+}
+
+impl Snapshots {
+    /// Moves the branch that HEAD names, or HEAD itself where it names none, from `old` to a commit that follows it.
+    pub(crate) fn advance(
+        &self,
+        old: Option<&ObjectId>,
+        new: &ObjectId,
+        told: &Told,
+    ) -> Result<Move, RefError> {
+        let (head, branch) = self.user_refs.head()?;
+        if head.as_ref() != old {
+            return Err(RefError::Moved { name: "HEAD".to_owned(), found: head });
+        }
+        match (branch, old) {
+            (Some(branch), _) => self.move_branch(&reference(&branch), old, new, told),
+            (None, Some(old)) => self.move_head_to(old.as_str(), new.as_str(), (Some(old), new), told),
+            (None, None) => Ok(Move::NeedsGit),
+        }
+    }
+
+    /// Moves the branch that HEAD names.
+    pub(super) fn move_branch(
+        &self,
+        name: &str,
+        old: Option<&ObjectId>,
+        new: &ObjectId,
+        told: &Told,
+    ) -> Result<Move, RefError> {
+        let refs = &self.user_refs;
+        let moved = refs.put(&self.beside(), name, old, new)?;
+        if moved == Move::Done {
+            refs.tell(name, old, new, told)?;
+            refs.tell("HEAD", old, new, told)?;
+        }
+        Ok(moved)
+    }
+
+    /// Changes what HEAD says from `was` to `is`; that takes it from one commit to another.
+    pub(super) fn move_head_to(
+        &self,
+        was: &str,
+        is: &str,
+        (old, new): (Option<&ObjectId>, &ObjectId),
+        told: &Told,
+    ) -> Result<Move, RefError> {
+        let moved = self.user_refs.put_head(&self.beside(), was, is)?;
+        if moved == Move::Done {
+            self.user_refs.tell("HEAD", old, new, told)?;
+        }
+        Ok(moved)
+    }
+
+    /// Makes a ref of the user's, or has it name something else.
+    pub(crate) fn put_user_ref(
+        &self,
+        name: &str,
+        old: Option<&ObjectId>,
+        new: &ObjectId,
+    ) -> Result<Move, RefError> {
+        self.user_refs.put(&self.beside(), name, old, new)
+    }
+
+    /// Deletes refs of the user's; those that are not there are deleted already.
+    pub(crate) fn delete_user_refs(&self, names: &[String]) -> Result<(), RefError> {
+        self.user_refs.delete(names)
+    }
+
+    /// Says whether something is left from a merge that only git's own commit puts away, or HEAD is no plain file.
+    pub(crate) fn only_git_commits(&self) -> bool {
+        let Some(user) = &self.user else { return true };
+        let left = ["SQUASH_MSG", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE"];
+        user.refs != RefKind::Files
+            || left.iter().any(|name| user.git_dir.join(name).symlink_metadata().is_ok())
+    }
+
+    /// Says whether the repository has a hook in its own folder that git would run.
+    pub(crate) fn has_hooks(&self) -> bool {
+        let Some(user) = &self.user else { return false };
+        let Ok(entries) = fs::read_dir(user.common_dir.join("hooks")) else { return false };
+        entries.flatten().any(|entry| !entry.file_name().to_string_lossy().ends_with(".sample"))
+    }
+
+    /// Where what is to take a place lies before. Whoever moves something holds the lock of the work tree.
+    fn beside(&self) -> PathBuf {
+        self.folder.join("moving")
+    }
+}
+
+impl Refs {
+    /// Moves a ref from `old` (`None`: not there) to `new`.
+    fn put(
+        &self,
+        beside: &Path,
+        name: &str,
+        old: Option<&ObjectId>,
+        new: &ObjectId,
+    ) -> Result<Move, RefError> {
+        let path = self.path_of(name);
+        if !self.are_files() || (old.is_none() && self.is_in_the_way_of(name)?) || path.is_dir() {
+            return Ok(Move::NeedsGit);
+        }
+        let was = |file: &Path| {
+            let found = match read_line(file)? {
+                Some(line) => String::from_utf8_lossy(&line).trim().parse().ok(),
+                None => self.packed(name).map_err(io::Error::other)?,
+            };
+            Ok(found.as_ref() == old)
+        };
+        let placed = self.place(beside, name, new.as_str(), was)?;
+        let found = || self.read(name);
+        self.judge(name, placed, found, |found| self.follows(found, new))
+    }
+
+    /// Changes what HEAD says.
+    fn put_head(&self, beside: &Path, was: &str, is: &str) -> Result<Move, RefError> {
+        if !self.are_files() {
+            return Ok(Move::NeedsGit);
+        }
+        let said = |file: &Path| {
+            let line = read_line(file)?.unwrap_or_default();
+            Ok(String::from_utf8_lossy(&line).trim() == was)
+        };
+        let placed = self.place(beside, "HEAD", is, said)?;
+        self.judge("HEAD", placed, || Ok(self.head()?.0), |_| Ok(false))
+    }
+
+    /// Writes what a ref is to hold beside it, and has it take its place.
+    fn place(
+        &self,
+        beside: &Path,
+        name: &str,
+        text: &str,
+        was: impl Fn(&Path) -> io::Result<bool>,
+    ) -> Result<Placed, RefError> {
+        let path = self.path_of(name);
+        let placed = (|| {
+            durable::create_folders(&path, self.folder_of(name))?;
+            durable::remove(beside)?;
+            let mode = durable::mode_below(path.parent().unwrap_or(&path), 0o644);
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(beside)?;
+            writeln!(file, "{text}")?;
+            file.sync_all()?;
+            let placed = exchange::place(beside, &path, was);
+            durable::remove(beside)?;
+            if matches!(placed, Ok(Placed::Done)) {
+                path.parent().map_or(Ok(()), durable::sync_folder)?;
+            }
+            placed
+        })();
+        placed.map_err(|source| RefError::Write { name: name.to_owned(), source })
+    }
+
+    fn judge(
+        &self,
+        name: &str,
+        placed: Placed,
+        found: impl FnOnce() -> Result<Option<ObjectId>, RefError>,
+        follows: impl FnOnce(&ObjectId) -> Result<bool, RefError>,
+    ) -> Result<Move, RefError> {
+        let name = name.to_owned();
+        match placed {
+            Placed::Done => Ok(Move::Done),
+            Placed::Unable => Ok(Move::NeedsGit),
+            Placed::Locked => Err(RefError::Locked { name }),
+            Placed::Changed => Err(RefError::Moved { name, found: found()? }),
+            // Somebody may have gone on from where we had just moved it to.
+            Placed::Overtaken => match found()? {
+                Some(id) if follows(&id)? => Ok(Move::Done),
+                found => Err(RefError::Moved { name, found }),
+            },
+        }
+    }
+
+    /// Adds a line to the reflog of a ref, as git does: where there is one, or where there are to be some.
+    fn tell(&self, name: &str, old: Option<&ObjectId>, new: &ObjectId, told: &Told) -> Result<(), RefError> {
+        let logs = self.folder_of(name).join("logs");
+        let (path, begins) = (logs.join(name), told.begins || self.path_of("logs/HEAD").is_file());
+        let zero = "0".repeat(new.as_str().len());
+        let (old, message) = (old.map_or(zero.as_str(), ObjectId::as_str), told.message.replace('\n', " "));
+        let line = format!("{old} {new} {}\t{message}\n", told.who);
+        let told = (|| {
+            if begins {
+                fs::create_dir_all(path.parent().unwrap_or(&logs))?;
+            }
+            match OpenOptions::new().append(true).create(begins).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !begins => Ok(()),
+                file => file?.write_all(line.as_bytes()),
+            }
+        })();
+        told.map_err(|source| RefError::Write { name: format!("logs/{name}"), source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::{GitProgram, Keep, Open, Way};
+    use std::process::Command;
+
+    fn git(root: &Path, args: &[&str]) -> String {
+        let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
+        let output = Command::new("git").current_dir(root).args(identity).args(args).output().unwrap();
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+
+    fn repository() -> (tempfile::TempDir, Snapshots) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        git(root, &["init", "-q", "-b", "main"]);
+        git(root, &["commit", "-q", "--allow-empty", "-m", "first"]);
+        git(root, &["commit", "-q", "--allow-empty", "-m", "second"]);
+        let open = Open {
+            root: root.into(),
+            state_dir: root.join(".git/stagepost"),
+            keep: Keep::Repository,
+            git: GitProgram::new("git", [("PATH".into(), env!("PATH").into())]),
+            exclude: vec![],
+            way: Way::Fastest,
+        };
+        let snapshots = Snapshots::open(open).unwrap();
+        (folder, snapshots)
+    }
+
+    fn told(message: &str) -> Told {
+        Told { who: "Ada <ada@example.org> 1700000000 +0100".into(), message: message.into(), begins: false }
+    }
+
+    fn id(root: &Path, name: &str) -> ObjectId {
+        git(root, &["rev-parse", name]).parse().unwrap()
+    }
+
+    #[test]
+    fn git_sees_a_branch_that_was_moved_and_why_loose_or_packed() {
+        for packed in [false, true] {
+            let (folder, snapshots) = repository();
+            let root = folder.path();
+            let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
+            if packed {
+                git(root, &["pack-refs", "--all", "--prune"]);
+            }
+            let moved =
+                snapshots.move_branch("refs/heads/main", Some(&second), &first, &told("back")).unwrap();
+            assert_eq!((moved, id(root, "main")), (Move::Done, first));
+            for log in ["HEAD", "main"] {
+                assert_eq!(git(root, &["log", "-g", "-1", "--format=%gs by %gn", log]), "back by Ada");
+                assert_eq!(id(root, &format!("{log}@{{1}}")), second);
+            }
+            assert_eq!(git(root, &["fsck", "--no-dangling"]), "");
+            assert!(!snapshots.beside().exists());
+        }
+    }
+
+    #[test]
+    fn a_branch_that_is_elsewhere_stays_and_so_does_one_that_git_is_at() {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
+        let error = snapshots.move_branch("refs/heads/main", Some(&first), &second, &told("x")).unwrap_err();
+        assert!(
+            matches!(&error, RefError::Moved { found: Some(found), .. } if *found == second),
+            "{error:?}"
+        );
+        fs::write(root.join(".git/refs/heads/main.lock"), "").unwrap();
+        let error = snapshots.move_branch("refs/heads/main", Some(&second), &first, &told("x")).unwrap_err();
+        assert!(matches!(error, RefError::Locked { .. }), "{error:?}");
+        assert_eq!(id(root, "main"), second);
+    }
+
+    #[test]
+    fn head_goes_to_a_commit_and_back_to_a_branch() {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
+        let branch = "ref: refs/heads/main";
+        let moved =
+            snapshots.move_head_to(branch, first.as_str(), (Some(&second), &first), &told("away")).unwrap();
+        assert_eq!((moved, git(root, &["branch", "--show-current"])), (Move::Done, String::new()));
+        assert_eq!((id(root, "HEAD"), id(root, "main")), (first.clone(), second.clone()));
+        let moved =
+            snapshots.move_head_to(first.as_str(), branch, (Some(&first), &second), &told("home")).unwrap();
+        assert_eq!((moved, git(root, &["branch", "--show-current"])), (Move::Done, "main".into()));
+        assert_eq!(git(root, &["log", "-g", "-2", "--format=%gs", "HEAD"]), "home\naway");
+    }
+
+    #[test]
+    fn names_that_stand_in_each_others_way_are_left_to_git() {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        let head = id(root, "HEAD");
+        git(root, &["branch", "a/b"]);
+        git(root, &["pack-refs", "--all", "--prune"]);
+        for name in ["refs/heads/a", "refs/heads/a/b/c"] {
+            assert_eq!(snapshots.put_user_ref(name, None, &head).unwrap(), Move::NeedsGit, "{name}");
+        }
+        assert_eq!(snapshots.put_user_ref("refs/heads/a/c", None, &head).unwrap(), Move::Done);
+        assert_eq!(git(root, &["for-each-ref", "--format=%(refname)", "refs/heads/a"]).lines().count(), 2);
+    }
+
+    #[test]
+    fn a_ref_that_git_packs_at_the_same_moment_is_deleted_all_the_same() {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        git(root, &["tag", "loose"]);
+        git(root, &["tag", "packed"]);
+        let packed = root.join(".git/packed-refs");
+        let (lock, head) = (exchange::with_lock(&packed), id(root, "HEAD"));
+        fs::write(&lock, format!("# pack-refs with: peeled fully-peeled sorted \n{head} refs/tags/loose\n"))
+            .unwrap();
+        let packing = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            fs::rename(lock, packed).unwrap();
+        });
+        snapshots.delete_user_refs(&["refs/tags/loose".into()]).unwrap();
+        packing.join().unwrap();
+        assert_eq!(git(root, &["tag", "-l"]), "packed");
+    }
+}
