@@ -233,6 +233,7 @@ fn branch_code(error: &BranchError) -> (Code, Option<String>) {
         BranchError::Conflicts => {
             (Code::Refused, "resolve them first; `stagepost save` keeps the files as they are now")
         }
+        BranchError::Meanwhile { .. } => (Code::Refused, "nothing was recorded; run it again"),
         BranchError::NothingToCommit => (Code::Refused, "nothing was recorded and nothing was changed"),
         BranchError::Signing { .. } => (Code::Failed, "check your signing key; nothing was recorded"),
         _ => (Code::Failed, "nothing was recorded; `git status` shows where the repository stands"),

@@ -13,7 +13,7 @@ use super::Project;
 use super::cut_off::tag_ref;
 use crate::model::{ObjectId, RepoPath};
 use crate::process::Guard;
-use crate::snapshot::{AT_WORK, Move, Operation, Told, at_work};
+use crate::snapshot::{AT_WORK, Move, Operation, RefError, Told, at_work};
 
 /// What went wrong when git acted as the user.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,12 @@ pub enum BranchError {
     /// There was nothing to commit after all.
     #[error("there is nothing to commit")]
     NothingToCommit,
+    /// Somebody else committed or switched branches meanwhile, or is about to.
+    #[error("somebody else moved HEAD while the commit was made")]
+    Meanwhile {
+        /// What is not where it was.
+        source: RefError,
+    },
     /// git refused for another reason.
     #[error("git failed to {doing}: {message}")]
     Failed {
@@ -175,8 +181,10 @@ impl UserGit<'_> {
     /// Has git make the commit of what is staged, and moves the branch to it without a lock.
     fn commit_and_move(&self, message: &str) -> Result<Move, BranchError> {
         let doing = "commit";
-        let failed =
-            |error: crate::snapshot::RefError| BranchError::Failed { doing, message: error.to_string() };
+        let failed = |error: RefError| match error {
+            source @ (RefError::Moved { .. } | RefError::Locked { .. }) => BranchError::Meanwhile { source },
+            error => BranchError::Failed { doing, message: error.to_string() },
+        };
         let Ok(snapshots) = self.project.snapshots() else { return Ok(Move::NeedsGit) };
         let Some(habits) = self.habits()?.filter(|_| !snapshots.only_git_commits()) else {
             return Ok(Move::NeedsGit);
