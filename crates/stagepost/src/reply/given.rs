@@ -8,7 +8,7 @@ use super::consent::Case;
 use super::lexicon::Classes;
 use super::normalise::Gap;
 use super::praise::is_truth;
-use super::units::Unit;
+use super::units::{Token, Unit, is_courtesy};
 
 impl<'a> Case<'_, 'a, '_> {
     /// Returns the word that shows that no yes is given here and now.
@@ -23,6 +23,8 @@ impl<'a> Case<'_, 'a, '_> {
                 || self.is_expected(*at)
                 || self.is_wondering(*at)
                 || self.is_theirs(*at)
+                || self.is_asked_of_others(*at)
+                || self.is_of_a_part(*at)
                 || self.is_scorned(*at)
         };
         (0..self.units.len()).find(shows).map(|at| self.units[at].phrase)
@@ -207,11 +209,65 @@ impl<'a> Case<'_, 'a, '_> {
         mine && self.before(at).next().is_some_and(asks)
     }
 
-    /// "They are ok with it".
+    /// "They are ok with it", "it's a yes for him", "their ok", "you approve", "they like it": another's yes.
     fn is_theirs(&self, at: usize) -> bool {
+        let unit = &self.units[at];
         let with = self.units.get(at + 1).is_some_and(|next| next.text == "with");
-        let judges = self.units[at].is(Classes::APPROVAL) && self.units[at].after == Gap::None;
-        judges && with && self.before(at).any(|unit| unit.text == "they")
+        let judges = unit.is(Classes::APPROVAL) && unit.after == Gap::None;
+        let them = judges && with && self.before(at).any(|unit| unit.text == "they");
+        let who = self.word_before(unit);
+        let noun = matches!(unit.text, "ok" | "okay" | "yes") && unit.len == 1;
+        let owned = noun && who.is_some_and(|who| matches!(who, "your" | "her" | "their"));
+        let liked = matches!(unit.text, "like" | "love" | "likes" | "loves") && unit.is(Classes::GOOD);
+        let others = |who| matches!(who, "you" | "they" | "them" | "him" | "her" | "all" | "both");
+        let done = is_consenting(unit) && unit.len == 1 && who.is_some_and(others);
+        them || owned || done || (liked && who == Some("they")) || self.is_of_someone(at)
+    }
+
+    /// The word before a unit in its clause that does more than strengthen it; "all" may stand for people.
+    fn word_before(&self, unit: &Unit<'a>) -> Option<&'a str> {
+        let before = self.tokens[..unit.first].iter().rev().take_while(|token| token.after == Gap::None);
+        let strengthens = |token: &&Token<'_>| token.classes().any(Classes::BOOST) && token.text != "all";
+        before.skip_while(strengthens).map(|token| token.text).next()
+    }
+
+    /// "A yes for him", "fine by them", "yes from her": whose it is, where nobody of that kind was asked about.
+    fn is_of_someone(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let mut before = self.before(at);
+        let from = before.next().is_some_and(|word| {
+            matches!(word.text, "for" | "from" | "by" | "to" | "with" | "of" | "on") && word.len == 1
+        });
+        let someone = matches!(unit.text, "him" | "her" | "them") && unit.len == 1;
+        let said = before.next().is_some_and(|said| said.is(Classes::APPROVAL));
+        // "I agree to them" names what is agreed to.
+        let words = unit.first.checked_sub(2).map(|at| (self.tokens[at].text, self.tokens[at + 1].text));
+        let terms = matches!(words, Some(("agree" | "agreed" | "consent", "to")));
+        someone && from && said && !terms && !self.repeats(unit)
+    }
+
+    /// "Please approve", "approve it, please": asks someone else for a yes, unless one came before it.
+    fn is_asked_of_others(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let polite = |unit: &Unit<'_>| matches!(unit.text, "please" | "pls" | "plz" | "kindly");
+        let asks = self.clause(at).any(|at| polite(&self.units[at]));
+        // "Shall I approve it?" "Please approve it" asks for the very act.
+        let act = self.echo.leaders(unit.text).any(|word| matches!(word, "i" | "we" | "to"));
+        is_consenting(unit) && unit.len == 1 && asks && !self.opens_with_yes() && !act
+    }
+
+    /// "Approve some", "yes to this part", "most, ok": a yes to less than what was asked about.
+    fn is_of_a_part(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let part = matches!(unit.text, "some" | "most" | "part" | "parts" | "rest") && unit.len == 1;
+        let points =
+            |unit: &&Unit<'_>| is_it(unit.text) || matches!(unit.text, "to" | "the" | "with" | "for");
+        let yes = |unit: &Unit<'_>| unit.is(Classes::YES.or(Classes::GO));
+        let said = self.before(at).find(|unit| !points(unit)).is_some_and(yes);
+        let ends =
+            unit.after != Gap::None || self.units.get(at + 1).is_none_or(|next| is_courtesy(next.text));
+        let opens = unit.text == "some" && self.units.get(at + 1).is_some_and(yes) && unit.after == Gap::None;
+        part && ((said && ends) || opens) && !self.repeats(unit)
     }
 
     /// "Like I would say yes": said to mean that one would not. "I'd like you to" wishes, and has its subject before it.

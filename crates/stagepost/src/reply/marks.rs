@@ -83,7 +83,9 @@ fn negates(sign: char, place: &Place, after: &str) -> bool {
         ' ' | '\t' | '\r' | '\n' | '.' | ',' | '\'' | '"' | '`' | ':' | ')' | '@' | '&' | '+' => false,
         // "Yes!" is said with force and `!yes` is its opposite.
         '!' | '！' => !place.spoken || (leads && !follows) || matches!(next, '=' | '(' | '[' | '{' | '<'),
-        '?' | '¿' | '？' => !place.spoken && sign != '¿',
+        '?' | '？' => !place.spoken,
+        // A question that was begun and not ended is one all the same.
+        '¿' => !after.contains(['?', '？']),
         '-' => leads && !follows && !next.is_ascii_digit() || !place.begun && (next == '-' || last == '-'),
         // An empty pair is a box nobody ticked, `(*` a comment, `:(` a sad face.
         '(' => {
@@ -148,6 +150,7 @@ mod tests {
         {
             assert!(may_negate(text), "{text}");
         }
+        assert!(may_negate("¿yes") && !may_negate("¿yes?"));
         for text in ["\u{202e}yes", "yes\u{8}ok", "yes\u{200e}ok", "y\u{305}es", "‽", "yes ¬ok"] {
             assert!(may_negate(text), "{text:?}");
         }

@@ -177,6 +177,8 @@ impl<'a> Case<'_, 'a, '_> {
         let other = thing && self.echo.names_another(token);
         match pointer {
             "that" if unit.is(Classes::TIME) => true,
+            "that" | "those" | "this" | "these" if self.is_agreed_with(at) => false,
+            _ if !self.echo.names_things && self.is_agreed_with(at) => false,
             "that" | "those" => self.is_object_of_the_act(at) && !(thing && self.echo.conflicts(token)),
             "this" | "these" => {
                 self.is_object_of_the_act(at)
@@ -186,6 +188,17 @@ impl<'a> Case<'_, 'a, '_> {
             "the" if !self.echo.names_things => self.is_object_of_the_act(at),
             _ => thing && !other && self.is_object_of_the_act(at),
         }
+    }
+
+    /// "Do you approve this?" "Approve the logo", "I agree with the rejection": it may be less than what was asked about,
+    /// or speak of something else.
+    fn is_agreed_with(&self, at: usize) -> bool {
+        let start = self.tokens[..self.units[at].first].iter().rposition(|token| token.after != Gap::None);
+        let said = &self.tokens[start.map_or(0, |stop| stop + 1)..self.units[at].first];
+        let agrees = |word: &str| {
+            matches!(word, "approve" | "approved" | "accept" | "accepted" | "agree" | "agreed" | "concur")
+        };
+        said.iter().any(|token| agrees(token.text))
     }
 
     /// Whether a thing is what the act is done to, what is wanted, or what is praised.
