@@ -318,3 +318,31 @@ fn a_number_that_is_an_id_and_a_place_is_asked_about() {
 fn without_options_nothing_can_be_taken() {
     assert_eq!(parse("2", &Question::new(Kind::Choose)).action, Action::Clarify);
 }
+
+#[test]
+fn a_letter_that_is_an_id_and_another_place_takes_neither() {
+    let choices = [Choice::new("b", "Beta"), Choice::new("a", "Alpha"), Choice::new("c", "Castle")];
+    for multiple in [false, true] {
+        let question = Question { multiple, ..Question::new(Kind::Choose).among(&choices) };
+        for text in ["a", "A", "b", "option a", "a.", "letter b"] {
+            let reply = parse(text, &question);
+            assert_eq!(reply.action, Action::Clarify, "`{text}`: {:?}", reply.details.option_ids);
+        }
+        // Where both are the same option nothing is left to ask.
+        assert_eq!(parse("c", &question).details.option_ids, ["c"]);
+        assert_eq!(parse("Alpha", &question).details.option_ids, ["a"]);
+    }
+}
+
+#[test]
+fn a_number_that_is_an_id_and_another_place_never_takes_both() {
+    let choices = [Choice::new("2", "Beta"), Choice::new("1", "Alpha"), Choice::new("3", "Castle")];
+    let question = Question { multiple: true, ..Question::new(Kind::Choose).among(&choices) };
+    for text in ["1", "1 and 3", "2-3", "1 to 2", "all except 2"] {
+        let reply = parse(text, &question);
+        assert_eq!(reply.action, Action::Clarify, "`{text}`: {:?}", reply.details.option_ids);
+    }
+    assert_eq!(parse("3", &question).details.option_ids, ["3"]);
+    assert_eq!(parse("the first", &question).details.option_ids, ["2"]);
+    assert_eq!(parse("Beta and Alpha", &question).details.option_ids, ["2", "1"]);
+}

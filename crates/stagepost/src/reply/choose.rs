@@ -75,6 +75,9 @@ fn is_word(text: &str) -> bool {
     text.starts_with(|first: char| first.is_alphabetic())
 }
 
+/// Said where one option is called by the number or letter of another's place.
+const TWO_MEANINGS: &str = "it is the id of one option and the place of another";
+
 /// An answer beside the options it may name.
 pub(super) struct Choosing<'c, 'a, 'q> {
     pub(super) answer: &'c Answer<'a, 'q>,
@@ -448,11 +451,13 @@ impl Choosing<'_, '_, '_> {
         let unit = &self.answer.units[at];
         let averse = self.is_averse(unit.first);
         let numbered = self.is_number(at, unit, plain);
-        // A number may be an option's id as well as its place: where they differ, both are asked about.
-        let coded = self.choices.iter().position(|choice| numbered && choice.id == unit.text);
+        let lettered = if numbered { None } else { self.letter(at, unit, plain, averse) };
+        // A number or a letter may be an option's id as well as its place: where they differ, both are asked about.
+        let is_code = |choice: &Choice| choice.id.eq_ignore_ascii_case(unit.text);
+        let coded = self.choices.iter().position(is_code).filter(|_| numbered || lettered.is_some());
         let index = match numbered {
             true => unit.value.and_then(|value| usize::try_from(value - 1).ok()),
-            false => self.ordinal(at, unit, plain).or_else(|| self.letter(at, unit, plain, averse)),
+            false => self.ordinal(at, unit, plain).or(lettered),
         };
         let index = index.filter(|index| *index < self.choices.len());
         if self.counts_all(at) {
@@ -465,9 +470,17 @@ impl Choosing<'_, '_, '_> {
             places.unclear = Some("it may say how many, not which");
         } else if (lost || missing) && !self.is_named(unit.first) {
             places.unclear = Some("no option has one of the numbers");
+        } else if coded.is_some_and(|coded| index.is_some_and(|index| index != coded)) {
+            places.unclear = Some(TWO_MEANINGS);
         }
         places.add(averse, unit.first, coded.into_iter().chain(index.filter(|_| !counted)));
         1
+    }
+
+    /// Whether the number of a place is the id of an option that stands elsewhere.
+    fn is_code_of_another(&self, place: usize) -> bool {
+        let number = (place + 1).to_string();
+        self.choices.iter().position(|choice| choice.id == number).is_some_and(|coded| coded != place)
     }
 
     /// "All three" only counts them.
@@ -494,6 +507,9 @@ impl Choosing<'_, '_, '_> {
     fn add_span(&self, places: &mut Places, at: usize, span: &Spanned) -> usize {
         let averse = self.is_averse(self.answer.units[at].first);
         match &span.range {
+            Some(range) if range.clone().any(|place| self.is_code_of_another(place)) => {
+                places.unclear = Some(TWO_MEANINGS);
+            }
             Some(range) => places.add(averse, self.answer.units[at].first, range.clone()),
             None => places.unclear = Some("no options are numbered so"),
         }
