@@ -604,3 +604,17 @@ fn a_list_of_waiting_gates_with_a_name_that_was_taken_out_is_read() {
     project.ok(&["gate", "answer", "@", "yes"]);
     assert_eq!(project.ok(&["--quiet", "gate", "list"]), "");
 }
+
+#[test]
+fn where_words_are_given_that_agree_a_yes_does_not() {
+    let project = TempProject::new();
+    assert_eq!(project.run(&["gate", "ask", "Drop it?", "--id", "drop", "--phrase", "drop prod"]).code, 6);
+    assert_eq!(project.run(&["gate", "answer", "drop", "yes"]).code, 6);
+    project.ok(&["gate", "answer", "drop", "drop prod"]);
+    assert_eq!(project.run(&["gate", "wait", "drop"]).code, 0);
+    let parsed = project.run_on("yes\ndrop prod\n", &["gate", "parse", "--phrase", "drop prod"]);
+    let actions: Vec<Value> = lines(&parsed).iter().map(|reply| reply["action"].clone()).collect();
+    assert_eq!(actions, [json!("clarify"), json!("confirm")]);
+    let low = project.run(&["gate", "ask", "Drop it?", "--risk", "low", "--phrase", "drop prod"]);
+    assert_eq!(low.code, 2, "{low:?}");
+}

@@ -146,6 +146,10 @@ impl Prompt {
             self.options = read.map_err(|error| invalid(format!("the options in the data: {error}")))?.0;
         }
         self.options = Options::of(self.options).0;
+        // Whoever says which words agree wants no others to.
+        if self.phrase.is_some() && self.risk == Risk::Normal {
+            self.risk = Risk::High;
+        }
         if let Some(fault) = self.fault() {
             return Err(invalid(fault));
         }
@@ -208,6 +212,9 @@ impl Prompt {
             return Some(
                 "only a yes can be asked for word by word: confirm the choice with a second gate".to_owned(),
             );
+        }
+        if self.phrase.is_some() && self.risk == Risk::Low {
+            return Some("where only certain words agree, the risk is not low".to_owned());
         }
         if self.phrase.as_ref().is_some_and(|phrase| phrase.trim().is_empty()) {
             return Some("the words that agree are empty".to_owned());

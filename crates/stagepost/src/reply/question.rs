@@ -180,7 +180,8 @@ pub struct Question<'a> {
     pub multiple: bool,
     /// How much is at stake.
     pub risk: Risk,
-    /// The exact words that consent at [`Risk::High`].
+    /// The exact words that consent. Where they are set, nothing else does: the risk is high then, unless it is said to
+    /// be low.
     pub phrase: Option<&'a str>,
     /// The languages that count; in any other nothing is a consent.
     pub languages: &'a [Language],
@@ -191,6 +192,12 @@ impl<'a> Question<'a> {
     pub fn new(kind: Kind) -> Self {
         let languages = &[Language::English];
         Self { kind, text: None, options: &[], multiple: false, risk: Risk::Normal, phrase: None, languages }
+    }
+
+    /// Whoever says which words agree wants no others to.
+    pub(super) fn at_its_risk(self) -> Self {
+        let exact = self.phrase.is_some() && self.risk == Risk::Normal;
+        Self { risk: if exact { Risk::High } else { self.risk }, ..self }
     }
 
     /// Sets the words that were asked.

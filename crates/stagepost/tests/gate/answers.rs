@@ -144,7 +144,15 @@ fn where_much_is_at_stake_only_the_exact_words_agree() {
     }
     assert_eq!(temp.say("high", "deploy 7f3a").verdict(), Verdict::Yes);
 
-    prompt.phrase = None;
+    // Whoever says which words agree wants no others to, and need not say that much is at stake.
+    prompt.risk = Risk::Normal;
+    assert_eq!(temp.ask("said", prompt.clone()).prompt.risk, Risk::High);
+    assert!(matches!(temp.gates().answer(&id("said"), &person("yes")).unwrap(), Heard::Unclear(..)));
+    assert_eq!(temp.say("said", "deploy 7f3a").verdict(), Verdict::Yes);
+    prompt.risk = Risk::Low;
+    assert!(matches!(temp.gates().ask(Ask::new(prompt.clone())), Err(Error::Invalid { .. })));
+
+    (prompt.risk, prompt.phrase) = (Risk::High, None);
     let made = temp.ask("made", prompt.clone()).prompt.phrase.expect("words are made from the hash");
     assert!(made.starts_with("confirm ") && made.len() == 12, "{made}");
     assert_eq!(temp.say("made", &made).verdict(), Verdict::Yes);

@@ -40,7 +40,7 @@ pub(crate) struct Asked {
     /// How much is at stake: low (a hedged yes is a yes), normal, high (only the words of --phrase are a yes)
     #[arg(long, value_name = "RISK", default_value = "normal", value_parser = risk)]
     pub(crate) risk: Risk,
-    /// The exact words that agree at --risk high, such as "deploy 7f3a"
+    /// The exact words that agree, such as "deploy 7f3a"; with them the risk is high
     #[arg(long, value_name = "WORDS")]
     pub(crate) phrase: Option<String>,
     /// Languages in which an answer counts: en, es, fr, de

@@ -208,7 +208,7 @@ pub(super) fn ask() -> Value {
                 "anyOf": [{ "type": "array", "items": item }, { "type": "string" }] },
             "multiple": flag("Whether several options may be chosen.", false),
             "risk": one_of("How much is at stake.", &["low", "normal", "high"]),
-            "phrase": text("The exact words that agree, at high risk."),
+            "phrase": text("The only words that agree; with them the risk is high."),
             "languages": list("The languages in which an answer counts.", json!({ "type": "string" })),
             "unclear": one_of("What an answer that is not understood does.", &["ask_again", "answers"]),
             "tries": count("So often it is asked again; default 3.", 100),
