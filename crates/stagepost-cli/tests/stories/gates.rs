@@ -606,6 +606,16 @@ fn a_list_of_waiting_gates_with_a_name_that_was_taken_out_is_read() {
 }
 
 #[test]
+fn a_run_that_waits_is_not_called_by_what_is_short_for_another() {
+    let project = TempProject::new();
+    let refused = project.run(&["gate", "ask", "Deploy?", "--run", "@x"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("`@x` cannot be the name of a new run"), "{}", refused.err);
+    assert_eq!(project.ok(&["--quiet", "gate", "list"]), "");
+    assert_eq!(project.run(&["gate", "ask", "Deploy?", "--run", "adhoc"]).code, 6);
+}
+
+#[test]
 fn where_words_are_given_that_agree_a_yes_does_not() {
     let project = TempProject::new();
     assert_eq!(project.run(&["gate", "ask", "Drop it?", "--id", "drop", "--phrase", "drop prod"]).code, 6);

@@ -124,6 +124,9 @@ impl<'p> Gates<'p> {
         let Some((run, kind)) = &ask.run else {
             return Ok(Of { run: self.project.adhoc_run(), kind: RunKind::Adhoc, alone: true });
         };
+        if *run != self.project.adhoc_run() {
+            self.project.check_new_run(run)?;
+        }
         let known = self.project.store().run(run)?;
         Ok(Of { run: run.clone(), kind: known.map_or(*kind, |run| run.kind), alone: false })
     }
