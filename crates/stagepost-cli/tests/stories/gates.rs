@@ -628,3 +628,12 @@ fn where_words_are_given_that_agree_a_yes_does_not() {
     let low = project.run(&["gate", "ask", "Drop it?", "--risk", "low", "--phrase", "drop prod"]);
     assert_eq!(low.code, 2, "{low:?}");
 }
+
+#[test]
+fn what_was_said_on_several_lines_is_shown_whole() {
+    let project = TempProject::new();
+    project.run(&["gate", "ask", "Go on?", "--id", "g"]);
+    let told = project.ok(&["gate", "answer", "g", "yes\nno, stop"]);
+    assert!(told.contains("“yes / no, stop”"), "{told}");
+    assert_eq!(project.ok(&["gate", "show", "g"]).matches("“yes / no, stop”").count(), 2);
+}

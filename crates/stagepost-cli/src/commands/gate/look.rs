@@ -116,8 +116,8 @@ fn whole(app: &App, gates: &Gates<'_>, gate: &Gate) -> Result<(), Failure> {
     app.ui.line(format!("\n{}", show::outcome(gate)))?;
     for (at, moment) in gates.history(&gate.id)? {
         let words = match &moment {
-            Moment::Answered(answer) => format!("{}: “{}”", answer.by, answer.words),
-            Moment::Unclear(attempt) => format!("{}: “{}”", attempt.by, attempt.words),
+            Moment::Answered(answer) => format!("{}: “{}”", answer.by, show::on_one_line(&answer.words)),
+            Moment::Unclear(attempt) => format!("{}: “{}”", attempt.by, show::on_one_line(&attempt.words)),
             Moment::Reopened { by, why } | Moment::Cancelled { by, why, .. } if !why.is_empty() => {
                 format!("{by}: {why}")
             }

@@ -44,7 +44,7 @@ pub(super) fn outcome(gate: &Gate) -> String {
                 answer.origin.name(),
                 answer.reply.action,
                 ui::printable(&chosen),
-                ui::headline(&answer.words, 60),
+                ui::headline(&on_one_line(&answer.words), 60),
                 ui::printable(&answer.reply.because),
             )
         }
@@ -64,6 +64,11 @@ pub(super) fn outcome(gate: &Gate) -> String {
         }
         other => format!("gate {BOLD}{id}{BOLD:#} is {}", other.name()),
     }
+}
+
+/// All lines of what was said: the first may say yes and the second no.
+pub(super) fn on_one_line(words: &str) -> String {
+    words.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" / ")
 }
 
 /// Lines of a list, in columns.
