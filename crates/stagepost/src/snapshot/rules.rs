@@ -20,7 +20,7 @@ use super::repository::Repository;
 
 /// Names what rules are taken to mean. It changes when the same rules would give other objects than before: what was
 /// remembered by the old meaning is then not believed.
-const MEANING: &[u8] = b"2: encodings are git's";
+const MEANING: &[u8] = b"3: more names are secrets";
 
 /// The rules of one work tree, to be bound to a thread as a [`Judge`].
 #[derive(Debug)]

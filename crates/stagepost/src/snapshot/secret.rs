@@ -5,22 +5,43 @@
 //! and it is in `docs/snapshots.md`.
 
 /// Whole names.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 29] = [
     ".env",
     ".netrc",
     "_netrc",
     ".npmrc",
     ".pypirc",
     ".pgpass",
+    ".my.cnf",
+    ".s3cfg",
+    ".boto",
+    ".dockercfg",
+    ".htpasswd",
+    ".vault-token",
     ".git-credentials",
+    "credentials",
+    "credentials.json",
+    "credentials.tfrc.json",
+    "secrets.yml",
+    "secrets.yaml",
+    "secrets.json",
+    "secrets.toml",
+    "terraform.tfstate",
+    "terraform.tfstate.backup",
     "id_rsa",
     "id_dsa",
     "id_ecdsa",
+    "id_ecdsa_sk",
     "id_ed25519",
+    "id_ed25519_sk",
+    "id_xmss",
 ];
 
 /// How names end.
-const ENDS: [&str; 4] = [".pem", ".key", ".p12", ".pfx"];
+const ENDS: [&str; 8] = [".pem", ".key", ".p12", ".pfx", ".ppk", ".jks", ".keystore", ".kdbx"];
+
+/// How names of JSON files begin that a cloud hands out as keys.
+const KEYS: [&str; 4] = ["service-account", "service_account", "client_secret", "gha-creds-"];
 
 /// What follows `.env.` in files that show how to write a real one.
 const SAMPLES: [&str; 5] = ["example", "sample", "template", "dist", "defaults"];
@@ -28,14 +49,25 @@ const SAMPLES: [&str; 5] = ["example", "sample", "template", "dist", "defaults"]
 /// Says whether a file of this name, without its folder, usually holds a secret.
 pub(super) fn is_secret(name: &[u8]) -> bool {
     // Nearly every name is dismissed here: a walk asks about all of them.
-    if !matches!(name.first(), Some(b'.' | b'_' | b'i' | b'I')) && !name.contains(&b'.') {
+    if !matches!(name.first(), Some(b'.' | b'_' | b'i' | b'I' | b'c' | b'C')) && !name.contains(&b'.') {
         return false;
     }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     if let Some(kind) = name.strip_prefix(".env.") {
-        return !SAMPLES.iter().any(|sample| kind == *sample || kind.ends_with(&format!(".{sample}")));
+        return !is_sample(kind);
     }
-    NAMES.contains(&name.as_str()) || ENDS.iter().any(|end| name.len() > end.len() && name.ends_with(end))
+    let ends = |end: &&str| name.len() > end.len() && name.ends_with(*end);
+    NAMES.contains(&name.as_str()) || ENDS.iter().any(ends) || is_key(&name)
+}
+
+fn is_sample(kind: &str) -> bool {
+    SAMPLES.iter().any(|sample| kind == *sample || kind.ends_with(&format!(".{sample}")))
+}
+
+/// `service-account-prod.json`; but not `service-account.example.json`.
+fn is_key(name: &str) -> bool {
+    let stem = name.strip_suffix(".json").filter(|stem| KEYS.iter().any(|key| stem.starts_with(key)));
+    stem.is_some_and(|stem| !is_sample(stem) && !stem.ends_with(".schema"))
 }
 
 #[cfg(test)]
@@ -51,6 +83,22 @@ mod tests {
         for name in
             ["env", "x.env", ".envrc", "id_rsa.pub", ".pem", "key", "monkey", "a.keys"].iter().chain(&samples)
         {
+            assert!(!is_secret(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn keys_of_clouds_passwords_and_stores_of_keys_are_secrets() {
+        let secrets =
+            ["credentials", "Credentials.json", "service-account-prod.json", "client_secret_1.json"];
+        let kept = ["secrets.yml", "terraform.tfstate", "id_ed25519_sk", "k.ppk", ".htpasswd", "all.kdbx"];
+        for name in secrets.iter().chain(&kept) {
+            assert!(is_secret(name.as_bytes()), "{name}");
+        }
+        let others =
+            ["credentials.rs", "credentials.md", "secrets.rs", "service-account.ts", "main.tfstate.md"];
+        let samples = ["service-account.example.json", "service-account.schema.json", "secrets.yml.example"];
+        for name in others.iter().chain(&samples) {
             assert!(!is_secret(name.as_bytes()), "{name}");
         }
     }
