@@ -1,6 +1,7 @@
 //! What a project needs from the world around it, handed in by the front end.
 
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use crate::model::{CheckpointId, Timestamp};
 use crate::snapshot::GitProgram;
@@ -48,8 +49,18 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        jiff::Timestamp::now().into()
+        time_of(SystemTime::now())
     }
+}
+
+/// A clock may show any time; beyond the year 9999 and before -9999 it is taken to stand still, for such a time cannot be
+/// written, and nothing depends on it but ages.
+fn time_of(shown: SystemTime) -> Timestamp {
+    let beyond = || {
+        let late = shown > SystemTime::UNIX_EPOCH;
+        if late { jiff::Timestamp::MAX } else { jiff::Timestamp::MIN }
+    };
+    jiff::Timestamp::try_from(shown).unwrap_or_else(|_| beyond()).into()
 }
 
 /// UUIDs of version 7: they sort by time, and within one process they never go backwards.
@@ -87,5 +98,16 @@ mod tests {
         let made: Vec<_> = (0..1000).map(|_| ids.checkpoint(now)).collect();
         assert!(made.is_sorted());
         assert!(made.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+    #[test]
+    fn a_clock_that_shows_a_time_beyond_all_dates_stands_still() {
+        let seconds = |count| std::time::Duration::from_secs(count);
+        let (late, early) = (seconds(300_000_000_000), seconds(400_000_000_000));
+        assert_eq!(time_of(SystemTime::UNIX_EPOCH + late), Timestamp::from(jiff::Timestamp::MAX));
+        assert_eq!(time_of(SystemTime::UNIX_EPOCH - early), Timestamp::from(jiff::Timestamp::MIN));
+        assert_eq!(time_of(SystemTime::UNIX_EPOCH + seconds(1)).as_micros(), 1_000_000);
+        let ids = RandomIds::default();
+        let end = time_of(SystemTime::UNIX_EPOCH + late);
+        assert_ne!(ids.checkpoint(end), ids.checkpoint(end));
     }
 }
