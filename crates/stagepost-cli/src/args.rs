@@ -69,7 +69,7 @@ pub(crate) enum Command {
     Show(Late<commands::show::ShowArgs>),
     /// Show what differs between two checkpoints, or between a checkpoint and now
     ///
-    /// Without names, the newest checkpoint is compared with the files as they are now.
+    /// Without names, the newest checkpoint that holds files is compared with the files as they are now.
     Diff(Late<commands::diff::DiffArgs>),
     /// Put the files of a checkpoint back
     ///

@@ -92,7 +92,7 @@ impl DiffArgs {
         let named = self.names[found.len()..].iter().map(PathBuf::from).chain(self.paths.iter().cloned());
         let paths = app.repo_paths(project, &named.collect::<Vec<_>>())?;
         let mut found = found.into_iter();
-        let before = found.next().map_or_else(|| project.resolve("@"), Ok)?;
+        let before = found.next().map_or_else(|| project.newest_with_files(), Ok)?;
         Ok((before, found.next(), paths))
     }
 }

@@ -393,3 +393,20 @@ fn a_reader_that_leaves_changes_nothing_of_how_a_command_ends() {
     assert_eq!(unread(&["verify"]).code, 5);
     assert_eq!(unread(&["--json", "verify"]).code, 5);
 }
+
+#[test]
+fn a_diff_without_names_is_to_the_newest_checkpoint_that_holds_files() {
+    let project = TempProject::new();
+    project.write("a.txt", "one\n");
+    project.save("files", &[]);
+    project.ok(&["save", "--no-files", "-m", "no files"]);
+    project.run(&["gate", "ask", "--id", "g", "Go on?"]);
+    project.ok(&["gate", "answer", "g", "yes"]);
+    project.write("a.txt", "two\n");
+    assert!(project.ok(&["diff"]).contains("-one\n+two"));
+    assert_eq!(project.ok(&["--quiet", "diff", "a.txt"]), "a.txt\n");
+
+    let empty = TempProject::new();
+    empty.ok(&["save", "--no-files", "-m", "no files"]);
+    assert_eq!(empty.run(&["diff"]).code, 3);
+}

@@ -61,15 +61,34 @@ impl Project {
         !matches!(content.kind, Kind::Safety { .. }) && !content.snapshot.as_ref().is_some_and(elsewhere)
     }
 
+    /// Finds the newest checkpoint of this work tree's history that holds files. Answers, steps and what was saved without
+    /// files may be newer.
+    pub fn newest_with_files(&self) -> Result<Checkpoint, Error> {
+        let holds_files = |one: &Checkpoint| one.content.snapshot.is_some();
+        let found = self.newest_of_those(Query::default(), 0, holds_files)?;
+        // Where none does, the error says so of the newest.
+        found.map_or_else(|| self.resolve("@"), Ok)
+    }
+
     /// The newest checkpoint of this work tree's history but `back`, of those that `query` asks for.
     pub(super) fn newest(&self, query: Query, back: usize) -> Result<Option<Checkpoint>, Error> {
+        self.newest_of_those(query, back, |_| true)
+    }
+
+    fn newest_of_those(
+        &self,
+        query: Query,
+        back: usize,
+        counts: impl Fn(&Checkpoint) -> bool,
+    ) -> Result<Option<Checkpoint>, Error> {
         let (mut before, mut left) = (None, back);
+        let meant = |one: &Checkpoint| self.is_of_here(one) && counts(one);
         loop {
             let query = Query { before, limit: Some(back + 16), ..query.clone() };
             let listed = self.store.list(&query)?;
             let Some(last) = listed.last() else { return Ok(None) };
             before = Some(last.position);
-            for one in listed.into_iter().filter(|one| self.is_of_here(&one.checkpoint)) {
+            for one in listed.into_iter().filter(|one| meant(&one.checkpoint)) {
                 if left == 0 {
                     return Ok(Some(one.checkpoint));
                 }
