@@ -205,6 +205,20 @@ fn what_cannot_be_read_is_named_and_the_rest_comes_in() {
     let plan = project.plan_import(home.root(), None).unwrap();
     assert_eq!((plan.items.len(), plan.unreadable.len()), (3, 1));
     assert!(plan.unreadable[0].path.ends_with("torn/checkpoints.json"));
+    // What lies beside a log and cannot be read does not go unsaid either.
+    home.write(
+        ".flow/maestro/sessions/torn/checkpoints.json",
+        r#"{"session_id": "torn", "checkpoints": []}"#,
+    );
+    home.write(".flow/maestro/sessions/torn/metadata.json", "{\"status\": \"comp");
+    home.write(
+        ".flow/maestro/sessions/torn/rollback_history.json",
+        r#"{"rollback_operations": [7, {"success": true}]}"#,
+    );
+    let damaged = project.plan_import(home.root(), None).unwrap().unreadable;
+    let named: Vec<_> = damaged.iter().map(|one| one.path.file_name().unwrap().to_str().unwrap()).collect();
+    assert_eq!(named, ["metadata.json", "rollback_history.json", "rollback_history.json"]);
+    fs::remove_dir_all(home.root().join(".flow/maestro/sessions/torn")).unwrap();
     let empty = home.beside("empty");
     fs::create_dir(&empty).unwrap();
     assert!(matches!(project.plan_import(&empty, None), Err(Error::NothingToImport { .. })));

@@ -63,6 +63,9 @@ impl Project {
             }
             plan.items.push(item);
         }
+        for name in [maestro::HISTORY, maestro::METADATA] {
+            tell_of_damage(&file.with_file_name(name), plan);
+        }
         self.plan_history(file, &run, plan);
         self.plan_status(file, &run, plan);
         Ok(())
@@ -158,7 +161,13 @@ impl Project {
         let Some(history) = beside(file, maestro::HISTORY) else { return };
         let now = self.context.clock.now();
         let operations = history["rollback_operations"].as_array().into_iter().flatten();
-        for rollback in operations.filter_map(|operation| Operation::read(operation, now)) {
+        for (place, operation) in operations.enumerate() {
+            let Some(rollback) = Operation::read(operation, now) else {
+                let (path, why) =
+                    (file.with_file_name(maestro::HISTORY), format!("rollback {} has no id", place + 1));
+                plan.unreadable.push(Unreadable { path, why });
+                continue;
+            };
             if self.knows_rollback(run, &rollback.id) {
                 continue;
             }
@@ -188,6 +197,19 @@ impl Project {
     fn happened(&self, run: &Run, what: impl Fn(&Value) -> bool) -> bool {
         let query = crate::store::EventQuery { topic: Topic::Run, key: Some(run.id.to_string()), last: None };
         self.store.events(&query).unwrap_or_default().iter().any(|(_, event)| what(&event.body))
+    }
+}
+
+/// Names a file beside the log that is there and cannot be read. Several logs of an older layout share it.
+fn tell_of_damage(path: &Path, plan: &mut ImportPlan) {
+    let told = plan.unreadable.iter().any(|one| one.path == path);
+    if told || !path.exists() {
+        return;
+    }
+    if let Some(bytes) = read(path, plan)
+        && let Err(error) = serde_json::from_slice::<Value>(&bytes)
+    {
+        plan.unreadable.push(Unreadable { path: path.to_owned(), why: error.to_string() });
     }
 }
 
