@@ -314,7 +314,7 @@ impl Runner<'_, '_> {
         printed: &mut Printed<'_>,
     ) -> Result<Finished, process::Error> {
         self.guard();
-        let limits = Limits { timeout: attempt.step.timeout, grace: self.drive.grace, keep: 0 };
+        let limits = Limits { timeout: attempt.step.timeout, grace: self.drive.grace, keep: 0, most: None };
         let step = attempt.name.as_str();
         let mut finished = process::run(
             program,

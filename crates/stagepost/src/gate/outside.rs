@@ -48,7 +48,8 @@ pub(super) fn run(mut program: process::Program, bounds: &Bounds) -> Result<Wrot
     };
     let _guard = Guard::over(&format!("{name}={value}")).map_err(|source| start(source, &program))?;
     program.set.push((name.into(), value.into()));
-    let limits = Limits { timeout: bounds.timeout, grace: GRACE, keep: MOST_OUTPUT };
+    let limits =
+        Limits { timeout: bounds.timeout, grace: GRACE, keep: MOST_OUTPUT, most: None }.with_an_end();
     let cancel = Cancel::new().map_err(|source| start(source, &program))?;
     let mut output = |from: Output, bytes: &[u8]| {
         if from == Output::Err {

@@ -106,6 +106,12 @@ impl Command {
                 let limit = limit.unwrap_or_default();
                 return Err(format!("it took longer than {limit:?} and was ended"));
             }
+            Ended::TooMuch => {
+                let (total, most) = (done.out.total(), self.most);
+                return Err(format!(
+                    "it had printed {total} bytes when it was ended, and an answer may have {most}"
+                ));
+            }
             ended @ Ended::Exit(_) => return Err(format!("it ended with {ended}")),
             ended => return Err(format!("it was ended by {ended}")),
         }
@@ -129,7 +135,7 @@ impl Command {
 impl Agent for Command {
     fn call(&mut self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, Fault> {
         let limit = [self.timeout, request.limit].into_iter().flatten().min();
-        let limits = Limits { timeout: limit, keep: self.most, ..Limits::default() };
+        let limits = Limits { timeout: limit, keep: self.most, ..Limits::default() }.with_an_end();
         let ran = process::run(&self.prepared(request), &limits, cancel, &mut |_| {}, &mut |_, _| {});
         let done = ran.map_err(|error| Fault { what: chain(&error), ..Fault::default() })?;
         let aside = ends(&done.err.bytes());

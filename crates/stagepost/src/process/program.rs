@@ -51,10 +51,20 @@ pub struct Limits {
     pub grace: Duration,
     /// How many bytes of each of its outputs are kept.
     pub keep: usize,
+    /// How many bytes it may write to its standard output before it is ended. Who prints without end would never be done.
+    pub most: Option<u64>,
+}
+
+impl Limits {
+    /// Ends a program that prints far more than is kept; one that prints a little too much may come to its end.
+    #[must_use]
+    pub fn with_an_end(self) -> Self {
+        Self { most: Some((self.keep as u64).saturating_mul(4)), ..self }
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { timeout: None, grace: Duration::from_secs(5), keep: 1 << 20 }
+        Self { timeout: None, grace: Duration::from_secs(5), keep: 1 << 20, most: None }
     }
 }

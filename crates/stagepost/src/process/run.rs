@@ -36,6 +36,8 @@ pub enum Ended {
     TimedOut,
     /// We ended it, because someone asked to stop.
     Cancelled,
+    /// We ended it, because it printed far more than is taken.
+    TooMuch,
 }
 
 impl Ended {
@@ -55,6 +57,7 @@ impl std::fmt::Display for Ended {
             },
             Ended::TimedOut => f.write_str("time-out"),
             Ended::Cancelled => f.write_str("cancelled"),
+            Ended::TooMuch => f.write_str("too much output"),
         }
     }
 }
@@ -175,6 +178,7 @@ impl Drop for Running {
 enum Why {
     TimedOut,
     Cancelled,
+    TooMuch,
 }
 
 impl Running {
@@ -208,6 +212,7 @@ impl Running {
         let ended = match why {
             Some(Why::TimedOut) => Ended::TimedOut,
             Some(Why::Cancelled) => Ended::Cancelled,
+            Some(Why::TooMuch) => Ended::TooMuch,
             None => status.code().map_or_else(|| Ended::Signal(status.signal().unwrap_or(0)), Ended::Exit),
         };
         let Streams { out, err, .. } = streams;
@@ -231,6 +236,9 @@ impl Running {
             let left = limits.timeout.map(|timeout| timeout.saturating_sub(begun.elapsed()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Ok(Some(Why::TimedOut));
+            }
+            if limits.most.is_some_and(|most| streams.out.kept.total() > most) {
+                return Ok(Some(Why::TooMuch));
             }
             if streams.wait(exit, Some(cancel), bounded(left, exit), output)? || self.has_exited(exit)? {
                 return Ok(None);

@@ -98,7 +98,7 @@ impl Filters {
             input,
             ..Program::new([OsStr::new("/bin/sh"), OsStr::new("-c"), &line])
         };
-        let limits = Limits { timeout: deadline.left(), grace: GRACE, keep: usize::MAX };
+        let limits = Limits { timeout: deadline.left(), grace: GRACE, keep: usize::MAX, most: None };
         let done = process::run(&program, &limits, &Cancel::new()?, &mut |_| {}, &mut |_, _| {});
         let done = done.map_err(io::Error::other)?;
         match done.ended.is_success() {

@@ -211,7 +211,7 @@ impl Git {
             input: input.to_vec(),
             ..Program::new(words)
         };
-        let limits = Limits { timeout: self.deadline.left(), grace: GRACE, keep: usize::MAX };
+        let limits = Limits { timeout: self.deadline.left(), grace: GRACE, keep: usize::MAX, most: None };
         let talk = |source| GitError::Talk { command: name_of(args), source };
         let cancel = Cancel::new().map_err(talk)?;
         let finished = process::run(&program, &limits, &cancel, &mut |_| {}, &mut |_, _| {});
@@ -224,7 +224,7 @@ impl Git {
         let status = match finished.ended {
             Ended::Exit(code) => ExitStatus::from_raw(code << 8),
             Ended::Signal(signal) => ExitStatus::from_raw(signal),
-            Ended::TimedOut | Ended::Cancelled => {
+            Ended::TimedOut | Ended::Cancelled | Ended::TooMuch => {
                 return Err(GitError::TimedOut { command: name_of(args) });
             }
         };

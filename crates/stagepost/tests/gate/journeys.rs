@@ -315,6 +315,10 @@ fn a_command_that_takes_too_long_is_ended_and_done_again_later() {
     let mut worker = Commands { journey: &flood, ..worker };
     let failed = trip.travel().go(&mut worker, &mut Pending).unwrap_err();
     assert!(std::error::Error::source(&failed).unwrap().to_string().contains("16 MiB"));
+    let endless = Journey::read("name: j\nstops:\n  - id: w\n    run: yes\n").unwrap();
+    let mut worker = Commands { journey: &endless, ..worker };
+    let failed = trip.travel().go(&mut worker, &mut Pending).unwrap_err();
+    assert!(std::error::Error::source(&failed).unwrap().to_string().contains("16 MiB"));
 }
 
 #[test]

@@ -73,6 +73,15 @@ fn one_that_prints_a_hundred_megabytes_is_told_so_and_not_kept() {
 }
 
 #[test]
+fn one_that_prints_without_end_is_ended() {
+    let home = TempProject::git();
+    let (what, _) = fails(&home, &mut command(&home, "yes").most(1 << 10));
+    let told = what.starts_with("it had printed ")
+        && what.ends_with(" bytes when it was ended, and an answer may have 1024");
+    assert!(told, "{what}");
+}
+
+#[test]
 fn one_that_fails_is_told_with_its_last_words() {
     let home = TempProject::git();
     let (what, failure) = fails(

@@ -235,6 +235,7 @@ impl Work for Commands<'_> {
             Ended::TimedOut => {
                 Err(format!("`{name}` took longer than {:?} and was ended", limit.unwrap_or_default()).into())
             }
+            Ended::TooMuch => read_result(&name, None),
             ended if !ended.is_success() => Err(format!("`{name}` ended with {ended}").into()),
             _ => read_result(&name, done.out),
         }
