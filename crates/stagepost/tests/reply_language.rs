@@ -447,6 +447,43 @@ fn low_risk_forgives_a_hedge_but_no_contrast() {
 }
 
 #[test]
+fn at_low_risk_another_s_yes_an_old_one_or_scorn_is_none_either() {
+    let asked = Question::new(Kind::Confirm).asking("Deploy version 7 to production?");
+    let question = Question { risk: Risk::Low, ..asked };
+    for text in [
+        "he's fine with it",
+        "she's ok with that",
+        "everyone approved",
+        "somebody approve",
+        "they said ok",
+        "I used to agree",
+        "great, just great",
+        "yes, as if",
+        "make sure it's ok",
+        "ok let's talk",
+        "approved in part",
+        "I agree with the concerns",
+        "ok, I'm worried",
+        "like hell yes",
+    ] {
+        let reply = parse(text, &question);
+        assert!(!reply.action.is_consent(), "{text}: {}", reply.because);
+    }
+    for text in
+        ["I think that's fine", "yes I guess", "probably yes", "yes, technically", "I'm pretty sure, yes"]
+    {
+        assert_eq!(parse(text, &question).action, Action::Confirm, "{text}");
+    }
+    for (language, text) in [
+        (Language::German, "ist das gut"),
+        (Language::Spanish, "ya vale"),
+        (Language::French, "oui et alors"),
+    ] {
+        assert!(!parse(text, &question.in_languages(&[language])).action.is_consent(), "{text}");
+    }
+}
+
+#[test]
 fn only_open_actions_are_returned() {
     let texts =
         ["yes", "no", "stop", "back", "more please", "yes but bigger", "2", "why?", "hello", "none", "all"];

@@ -59,7 +59,7 @@ pub(super) enum Obstacle<'a> {
 
 /// Returns a word that ends a consent whatever was asked.
 pub(super) fn plain_obstacle<'a>(units: &[Unit<'a>], risk: Risk) -> Option<Obstacle<'a>> {
-    let hedges = if risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
+    let hedges = if risk == Risk::Low { Classes::UNMEANT } else { Classes::HEDGE };
     let asked = Classes::NUM.or(Classes::ORDINAL).or(Classes::STOP).or(Classes::BACK);
     let never = NEVER.without(asked).or(hedges);
     // "Yes, reject it" may carry out what was asked.
@@ -125,7 +125,7 @@ impl<'a> Case<'_, 'a, '_> {
     /// Checks that one unit decides nothing against a consent.
     pub(super) fn account(&self, at: usize) -> Result<(), Obstacle<'a>> {
         let unit = &self.units[at];
-        let hedges = if self.risk == Risk::Low { Classes::default() } else { Classes::HEDGE };
+        let hedges = if self.risk == Risk::Low { Classes::UNMEANT } else { Classes::HEDGE };
         let never = NEVER.or(hedges);
         if self.misstates(at) {
             return Err(Obstacle::Partial(unit.phrase));

@@ -81,6 +81,7 @@ classes! {
     51 NAMED "named": "A word of these three wherever it stands, such as `deletion`."
     52 ALTER "alter": "In a question: makes something different from what it is."
     53 AVOID "avoid": "Among options: dislikes, avoids or leaves out what is named beside it."
+    54 UNMEANT "unmeant": "A hedge that is no yes at any risk: another's, an old one, scorn, or an idiom."
 }
 
 impl Classes {
@@ -268,7 +269,8 @@ impl Lexicon {
             _ => {
                 // A class the program does not know is a mistake in the data; a test reads every line.
                 let Some((_, bits)) = KEYS.iter().find(|(key, _)| *key == class) else { return };
-                self.add_words(*bits, items);
+                let hedges = if *bits == Classes::UNMEANT { Classes::HEDGE } else { Classes::default() };
+                self.add_words(bits.or(hedges), items);
             }
         }
     }
