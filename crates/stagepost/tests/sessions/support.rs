@@ -57,8 +57,13 @@ pub(crate) fn tags(home: &TempProject) -> Vec<String> {
 }
 
 pub(crate) fn hook(home: &TempProject, name: &str, script: &str) {
+    program(home, &format!("hooks/{name}"), script);
+}
+
+/// A program in the folder of git.
+fn program(home: &TempProject, name: &str, script: &str) {
     use std::os::unix::fs::PermissionsExt;
-    let path = home.root().join(".git/hooks").join(name);
+    let path = home.root().join(".git").join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -77,4 +82,14 @@ pub(crate) fn refuse_to_sign(home: &TempProject, setting: &str) {
     let program = home.root().join(".git/hooks/signer");
     home.run_git(&["config", "gpg.program", &program.to_string_lossy()]);
     home.run_git(&["config", setting, "true"]);
+}
+
+/// Has git sign commits, with a program that does something else before.
+pub(crate) fn sign_after(home: &TempProject, script: &str) {
+    let signature = "echo '-----BEGIN PGP SIGNATURE-----'; echo; echo '-----END PGP SIGNATURE-----'";
+    let said = "printf '\\n[GNUPG:] SIG_CREATED D 1 8 00 1 X\\n' >&2";
+    program(home, "signer", &format!("cat > /dev/null\n{script}\n{said}\n{signature}"));
+    let program = home.root().join(".git/signer");
+    home.run_git(&["config", "gpg.program", &program.to_string_lossy()]);
+    home.run_git(&["config", "commit.gpgSign", "true"]);
 }

@@ -149,3 +149,77 @@ fn a_rollback_moves_the_branch_that_is_checked_out_and_switches_to_no_other() {
     assert_eq!(now(), ("main".to_owned(), there.clone()));
     assert_eq!(home.run_git(&["rev-parse", "feature"]), there);
 }
+
+#[test]
+fn a_commit_that_somebody_makes_during_ours_stays_and_ours_is_refused() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    sign_after(&home, "unset GIT_INDEX_FILE; git -c commit.gpgSign=false commit -q --allow-empty -m theirs");
+    home.write("a.txt", "two\n");
+    let refused = session.create(NewPhase::new(Phase::Implement, "ours")).unwrap_err();
+    assert!(format!("{refused:?}").contains("Meanwhile"), "{refused:?}");
+
+    assert_eq!(home.run_git(&["log", "--format=%s", "main"]), "theirs\nfirst");
+    assert_eq!(home.run_git(&["status", "--short"]), " M a.txt");
+    assert_eq!((session.list().unwrap().len(), tags(&home).len()), (0, 0));
+    home.run_git(&["config", "commit.gpgSign", "false"]);
+    create(&session, "ours");
+    assert_eq!(home.run_git(&["log", "--format=%s", "main"]), "checkpoint: ours\ntheirs\nfirst");
+}
+
+#[test]
+fn a_commit_is_the_same_whether_a_hook_lets_git_make_all_of_it_or_not() {
+    let made = |with_hook: bool| {
+        let home = repository();
+        let project = home.open();
+        sign_after(&home, "");
+        if with_hook {
+            hook(&home, "post-commit", "exit 0");
+        }
+        let session = start(&project);
+        home.write("a.txt", "two\n").write("sub/b.txt", "new\n");
+        create(&session, "ours");
+        let raw = home.run_git(&["cat-file", "commit", "HEAD"]);
+        let but_times =
+            raw.lines().filter(|line| !line.starts_with("author") && !line.starts_with("committer"));
+        let commit: Vec<String> =
+            but_times.filter(|line| !line.starts_with("parent")).map(str::to_owned).collect();
+        let logs = ["HEAD", "main"].map(|name| home.run_git(&["log", "-g", "--format=%gs, %gn", name]));
+        assert_eq!(home.run_git(&["status", "--short"]), "");
+        assert_eq!(home.run_git(&["fsck", "--strict"]), "");
+        (commit, logs)
+    };
+    let (git, ours) = (made(true), made(false));
+    assert_eq!(ours, git);
+    assert!(ours.0.iter().any(|line| line.starts_with("gpgsig")), "{ours:?}");
+}
+
+#[test]
+fn the_first_commit_of_all_begins_the_branch_and_its_reflogs() {
+    for logs in ["true", "false"] {
+        let home = stagepost_testutil::TempProject::git();
+        home.run_git(&["config", "core.logAllRefUpdates", logs]);
+        home.write("a.txt", "one\n");
+        let project = home.open();
+        create(&start(&project), "first");
+        assert_eq!(home.run_git(&["log", "--format=%s", "main"]), "checkpoint: first");
+        assert_eq!(home.root().join(".git/logs/refs/heads/main").exists(), logs == "true");
+        assert_eq!(home.run_git(&["status", "--short"]), "");
+    }
+}
+
+#[test]
+fn what_a_squashed_merge_left_is_put_away_by_gits_own_commit() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    home.run_git(&["checkout", "-qb", "side"]);
+    home.write("b.txt", "b\n");
+    home.run_git(&["add", "-A"]);
+    home.run_git(&["commit", "-qm", "side"]);
+    home.run_git(&["checkout", "-q", "main"]);
+    home.run_git(&["merge", "-q", "--squash", "side"]);
+    create(&session, "squashed");
+    assert!(!home.root().join(".git/SQUASH_MSG").exists());
+}
