@@ -2,9 +2,12 @@
 
 mod snapshot_support;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
 use snapshot_support::{Fixture, bytes, id};
-use stagepost::model::SkipReason;
-use stagepost::snapshot::{Capture, EntryMode, Keep, Operation, Way};
+use stagepost::model::{RepoPath, SkipReason};
+use stagepost::snapshot::{Capture, EntryMode, GitProgram, Keep, Open, Operation, Snapshots, Way};
 
 #[test]
 fn a_clean_work_tree() {
@@ -400,6 +403,32 @@ fn ignored_files_come_along_when_they_are_asked_for() {
     assert_eq!(included, ["out/a", "out/b", "x.env"]);
     assert_eq!(fixture.git(&["show", &format!("{}:out/b", snapshot.tree)]), "2");
     assert_eq!(fixture.assert_exact().tree, before.tree, "the next one is without them");
+}
+
+#[test]
+fn git_is_not_asked_about_each_ignored_file_by_itself() {
+    let fixture = Fixture::new();
+    fixture.write(".gitignore", "out/\n");
+    let force: Vec<_> = (0..300).map(|number| RepoPath::from(format!("out/{number}").as_str())).collect();
+    for path in &force {
+        fixture.write(path.to_string(), path.to_string());
+    }
+    let (program, calls) = (fixture.base().join("git"), fixture.base().join("calls"));
+    fs::write(&program, format!("#!/bin/sh\necho >> '{}'\nexec git \"$@\"\n", calls.display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let snapshots = Snapshots::open(Open {
+        root: fixture.root.clone(),
+        state_dir: fixture.root.join(".git/stagepost"),
+        keep: Keep::Repository,
+        git: GitProgram::new(program, fixture.environment()),
+        exclude: vec![],
+        way: Way::Fastest,
+    });
+    let options = Capture { force: force.clone(), ..Capture::default() };
+    let snapshot = snapshots.unwrap().capture(&id(), &options).unwrap();
+    assert_eq!(snapshot.included.len(), force.len());
+    let calls = fs::read_to_string(calls).unwrap().lines().count();
+    assert!(calls < 100, "{calls} times");
 }
 
 #[test]

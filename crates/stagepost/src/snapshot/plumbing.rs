@@ -23,6 +23,9 @@ use crate::model::{ObjectId, RepoPath, SkipReason, Skipped};
 /// How often files that change while they are read are read again.
 const ROUNDS: usize = 5;
 
+/// How many paths that were asked for git is told of at once: each is an argument, and there may be thousands.
+const ASKED_AT_ONCE: usize = 256;
+
 /// A work tree found through git: what it holds, where its new objects are, and git bound to them.
 pub(super) struct Plumbed {
     pub(super) found: Found,
@@ -236,15 +239,15 @@ impl<'a> Search<'a> {
         paths.retain(|path| !self.snapshots.is_ours(path));
         guard::untracked(paths.len(), self.options).map_err(|source| self.snapshots.refused(source))?;
         self.leave_secrets_out(&mut paths);
-        for asked in self.asked_for() {
-            let known: BTreeSet<_> = paths.iter().cloned().collect();
-            let args = ["ls-files", "-z", "-o", "--"].map(OsStr::new);
-            let found = split(&self.git.run(&[&args[..], &[argument(asked)]].concat(), b"")?);
-            let new: Vec<_> = found.into_iter().filter(|path| !known.contains(path)).collect();
-            self.included.extend(new.iter().filter(|path| !self.snapshots.is_ours(path)).cloned());
-            paths.extend(new);
+        let known: BTreeSet<_> = paths.iter().cloned().collect();
+        let asked = self.asked_for();
+        for batch in asked.chunks(ASKED_AT_ONCE) {
+            let args = ["ls-files", "-z", "-o", "--"].map(OsStr::new).into_iter();
+            let args: Vec<_> = args.chain(batch.iter().map(|path| argument(path))).collect();
+            let found = split(&self.git.run(&args, b"")?).into_iter();
+            let new = found.filter(|path| !known.contains(path) && !self.snapshots.is_ours(path));
+            paths.extend(new.filter(|path| self.included.insert(path.clone())));
         }
-        paths.retain(|path| !self.snapshots.is_ours(path));
         Ok(paths)
     }
 
@@ -258,8 +261,8 @@ impl<'a> Search<'a> {
             let file = on_disk(&self.snapshots.root, path.as_bytes());
             let found = fs::symlink_metadata(file).ok().filter(fs::Metadata::is_file);
             let name = path.parts().last().unwrap_or_default();
-            let wanted = asked.iter().any(|asked| path.is_within(asked));
-            match found.filter(|_| is_secret(name) && !wanted) {
+            let wanted = || asked.iter().any(|asked| path.is_within(asked));
+            match found.filter(|_| is_secret(name) && !wanted()) {
                 Some(found) => {
                     let (path, size) = (path.clone(), found.len());
                     self.skipped.insert(Skipped { path, size, reason: SkipReason::Secret });
