@@ -152,6 +152,23 @@ fn undo_takes_away_ignored_files_that_the_restore_wrote() {
 }
 
 #[test]
+fn undo_takes_away_what_the_restore_wrote_also_where_rules_come_back_that_ignore_it() {
+    let temp = TempProject::git();
+    let project = temp.write("a.log", "kept then").open();
+    let first = save_files(&project, "without rules");
+    temp.remove("a.log").write(".gitignore", "*.log\n").write("b.log", "was there");
+    for _ in 0..2 {
+        project.restore(&first, &whole()).unwrap();
+        assert_eq!((temp.read(".gitignore"), temp.read("a.log").as_deref()), (None, Some("kept then")));
+        project.undo().unwrap();
+        assert_eq!((temp.read(".gitignore").as_deref(), temp.read("a.log")), (Some("*.log\n"), None));
+        assert_eq!(temp.read("b.log").as_deref(), Some("was there"));
+    }
+    project.redo().unwrap();
+    assert_eq!((temp.read("a.log").as_deref(), temp.read(".gitignore")), (Some("kept then"), None));
+}
+
+#[test]
 fn what_a_repository_of_its_own_held_is_left_when_it_is_one_no_more() {
     let temp = TempProject::git();
     let project = temp.write("a.txt", "one").write("lib/f", "inner").open();

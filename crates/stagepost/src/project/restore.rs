@@ -4,6 +4,7 @@
 //! restore that began and never ended was cut off: whoever comes next finishes it or takes it back. What can be
 //! undone and redone is derived from the same events.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use super::{Error, Project, Save};
 use crate::lock::Lock;
 use crate::model::{Checkpoint, CheckpointId, Event, Kind, RepoPath, RunId, RunKind, Timestamp, Topic};
 use crate::snapshot::Snapshots;
-use crate::snapshot::restore::{Left, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
+use crate::snapshot::restore::{Left, LeftReason, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
 use crate::store::{Batch, EventQuery, Found, NewEntry};
 
 /// What is put back of a checkpoint.
@@ -138,13 +139,20 @@ impl Project {
     /// Decides what a restore would do, and touches nothing.
     pub fn plan_restore(&self, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
         let look = self.look(&Files::default())?;
-        let plan = self.plan_from(Point::from(&look), target, wish)?;
+        let plan = self.plan_from(Point::from(&look), target, wish, vec![])?;
         must_know(&plan)?;
         Ok(plan)
     }
 
-    fn plan_from(&self, from: Point, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
-        let to = Point::from(snapshot_of(target)?);
+    /// Plans the way from a point to a checkpoint; `absent` are known not to have been there when that was made.
+    fn plan_from(
+        &self,
+        from: Point,
+        target: &Checkpoint,
+        wish: &Wish,
+        absent: Vec<RepoPath>,
+    ) -> Result<RestorePlan, Error> {
+        let to = Point { absent, ..Point::from(snapshot_of(target)?) };
         let restore = Restore { from, to, mode: wish.mode, paths: wish.paths.clone() };
         Ok(self.snapshots()?.plan_restore(&restore)?)
     }
@@ -247,16 +255,18 @@ impl Project {
         wish: &Wish,
         made: &[RepoPath],
     ) -> Result<(RestorePlan, Checkpoint), Error> {
-        let safety = self.save_safety(target, Files::default())?;
-        let plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish)?;
+        let mut safety = self.save_safety(target, Files::default())?;
+        let mut plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish, vec![])?;
         let mut force = plan.files.capture_first.clone();
         force.extend(self.snapshots()?.stand_unheld(made, &snapshot_of(&safety)?.tree)?);
-        if force.is_empty() || !plan.refusals().is_empty() {
-            return Ok((plan, safety));
+        if !force.is_empty() && plan.refusals().is_empty() {
+            safety = self.save_safety(target, Files { force, ..Files::default() })?;
+            plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish, vec![])?;
         }
-        let files = Files { force, ..Files::default() };
-        let safety = self.save_safety(target, files)?;
-        let plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish)?;
+        let absent = left_as_ignored(&plan, made);
+        if !absent.is_empty() {
+            plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish, absent)?;
+        }
         Ok((plan, safety))
     }
 
@@ -359,6 +369,13 @@ impl Project {
 /// Refuses a path that is neither there nor in the checkpoint: it is a mistake of whoever asks for it.
 fn must_know(plan: &RestorePlan) -> Result<(), Error> {
     plan.files.unknown.first().map_or(Ok(()), |path| Err(Error::UnknownPath { path: path.clone() }))
+}
+
+/// Files that a restore made and that would stay when it is undone, because rules leave them out.
+fn left_as_ignored(plan: &RestorePlan, made: &[RepoPath]) -> Vec<RepoPath> {
+    let made: HashSet<&RepoPath> = made.iter().collect();
+    let left = plan.files.left.iter().filter(|left| left.reason == LeftReason::IgnoredThen);
+    left.map(|left| &left.path).filter(|path| made.contains(path)).cloned().collect()
 }
 
 /// What an undo has to put back: what was asked for, and what was in its way.

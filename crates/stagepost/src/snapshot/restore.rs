@@ -78,17 +78,22 @@ pub struct Point {
     /// What was there and is not in the tree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+    /// What is known not to have been there, also where the ignore rules in the tree would have left it out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub absent: Vec<RepoPath>,
 }
 
 impl From<&Snapshot> for Point {
     fn from(snapshot: &Snapshot) -> Self {
-        Self { tree: snapshot.tree.clone(), position: snapshot.into(), skipped: snapshot.skipped.clone() }
+        let (tree, skipped) = (snapshot.tree.clone(), snapshot.skipped.clone());
+        Self { tree, position: snapshot.into(), skipped, absent: Vec::new() }
     }
 }
 
 impl From<&Look> for Point {
     fn from(look: &Look) -> Self {
-        Self { tree: look.tree.clone(), position: look.into(), skipped: look.skipped.clone() }
+        let (tree, skipped) = (look.tree.clone(), look.skipped.clone());
+        Self { tree, position: look.into(), skipped, absent: Vec::new() }
     }
 }
 

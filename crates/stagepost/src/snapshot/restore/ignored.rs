@@ -3,6 +3,7 @@
 //! A file that git sees now may have been ignored when the target was taken, and then it may have been there: the target
 //! cannot tell. So it is not deleted. It matters only where ignore files differ between now and then.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -19,7 +20,8 @@ use crate::snapshot::tree::EntryMode;
 const RULES: &[u8] = b".gitignore";
 
 impl Snapshots {
-    /// Lists the files that a restore would delete and that the target's ignore files leave out.
+    /// Lists the files that a restore would delete and that the target's ignore files leave out, unless it is known that
+    /// they were not there.
     pub(super) fn ignored_then(
         &self,
         restore: &Restore,
@@ -28,7 +30,9 @@ impl Snapshots {
         if !changes.iter().any(|change| change.path.parts().last() == Some(RULES)) {
             return Ok(Vec::new());
         }
-        let deleted = selected(changes, &restore.paths).into_iter().filter(|change| change.new.is_none());
+        let absent: HashSet<&RepoPath> = restore.to.absent.iter().collect();
+        let deleted = selected(changes, &restore.paths).into_iter();
+        let deleted = deleted.filter(|change| change.new.is_none() && !absent.contains(&change.path));
         // This command takes no literal paths, so they begin as none with a meaning of its own does.
         let asked: Vec<u8> =
             deleted.flat_map(|change| [b"./", change.path.as_bytes(), b"\0"].concat()).collect();
