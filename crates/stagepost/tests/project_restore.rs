@@ -169,6 +169,24 @@ fn undo_takes_away_what_the_restore_wrote_also_where_rules_come_back_that_ignore
 }
 
 #[test]
+fn a_plan_tells_what_happens_to_ignored_files_in_the_way() {
+    let temp = TempProject::git();
+    let project = temp.write(".gitignore", "build\n").write("build", "a file").open();
+    let files = Files { include_ignored: vec![RepoPath::from("build")], ..Files::default() };
+    let first = project.save(Save { files: Some(files), ..Save::default() }).unwrap();
+    let plan = project.plan_restore(&first, &whole()).unwrap();
+    assert!(plan.is_empty(), "it is as the checkpoint has it: {plan:?}");
+    assert!(project.restore(&first, &whole()).unwrap().done.is_none());
+
+    temp.remove("build").write("build/x", "made since");
+    let plan = project.plan_restore(&first, &whole()).unwrap();
+    let deletes: Vec<_> = plan.files.deletes.iter().map(|delete| delete.path.to_string()).collect();
+    assert_eq!((plan.files.writes.len(), deletes), (1, vec!["build/x".to_owned()]));
+    let done = project.restore(&first, &whole()).unwrap().done.unwrap();
+    assert_eq!((done.written, done.deleted), (1, 1));
+}
+
+#[test]
 fn what_a_repository_of_its_own_held_is_left_when_it_is_one_no_more() {
     let temp = TempProject::git();
     let project = temp.write("a.txt", "one").write("lib/f", "inner").open();

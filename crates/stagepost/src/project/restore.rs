@@ -139,8 +139,14 @@ impl Project {
     /// Decides what a restore would do, and touches nothing.
     pub fn plan_restore(&self, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
         let look = self.look(&Files::default())?;
-        let plan = self.plan_from(Point::from(&look), target, wish, vec![])?;
+        let mut plan = self.plan_from(Point::from(&look), target, wish, vec![])?;
         must_know(&plan)?;
+        // Ignored files in the way may be as the target has them, or have to go: only a look at them tells.
+        if !plan.files.capture_first.is_empty() && plan.refusals().is_empty() {
+            let force = plan.files.capture_first.clone();
+            let look = self.look(&Files { force, ..Files::default() })?;
+            plan = self.plan_from(Point::from(&look), target, wish, vec![])?;
+        }
         Ok(plan)
     }
 
