@@ -511,6 +511,29 @@ fn what_git_was_told_not_to_look_at_is_left() {
 }
 
 #[test]
+fn where_links_cannot_stand_files_stand_for_them() {
+    let fixture = Fixture::new();
+    fixture.git(&["config", "core.symlinks", "false"]);
+    fixture.remove("link").write("link", "a.txt");
+    let first = fixture.capture();
+    fixture.write("link", "run.sh");
+    let snapshots = fixture.open();
+    let (second, restored) = restore(&snapshots, &first, Mode::Files, &[]).ok();
+    assert_eq!(restored.written, 1);
+    let stands = |text: &str| {
+        assert!(fixture.root.join("link").symlink_metadata().unwrap().is_file());
+        assert_eq!(fs::read(fixture.root.join("link")).unwrap(), text.as_bytes());
+    };
+    stands("a.txt");
+    assert_eq!(fixture.git(&["status", "--short"]), "");
+    restore(&snapshots, &second, Mode::Files, &[]).ok();
+    stands("run.sh");
+    fixture.remove("link");
+    restore(&snapshots, &first, Mode::Files, &[]).ok();
+    stands("a.txt");
+}
+
+#[test]
 fn modes_that_git_does_not_mind_are_no_change() {
     let fixture = Fixture::new();
     fixture.git(&["config", "core.fileMode", "false"]);

@@ -36,6 +36,9 @@ pub(super) trait Content {
     /// Says whether git takes the right to execute from the work tree; where it does not, nobody else can.
     fn minds_modes(&self) -> Result<bool, Self::Error>;
 
+    /// Says whether links can stand in the work tree; where they cannot, a file with what the link says stands for each.
+    fn has_links(&self) -> Result<bool, Self::Error>;
+
     /// Says whether git was told not to look at this path in the work tree: its snapshot may hold something else
     /// than what stands there.
     fn is_unwatched(&self, path: &RepoPath) -> Result<bool, Self::Error>;
@@ -58,11 +61,13 @@ pub(super) struct Conversion<'a> {
     attributes: Attributes<'a>,
     /// Made when the first file needs it.
     converter: OnceCell<RefCell<Converter<'a>>>,
+    /// Asked when the first link is to stand there.
+    has_links: OnceCell<bool>,
 }
 
 impl<'a> Conversion<'a> {
     pub(super) fn new(snapshots: &'a Snapshots, attributes: Attributes<'a>) -> Self {
-        Self { snapshots, attributes, converter: OnceCell::new() }
+        Self { snapshots, attributes, converter: OnceCell::new(), has_links: OnceCell::new() }
     }
 
     fn converter(&self) -> RefMut<'_, Converter<'a>> {
@@ -85,6 +90,11 @@ impl<'a> Conversion<'a> {
             (Attributes::Trees { before, .. }, End::Before) => git.with("GIT_ATTR_SOURCE", before.as_str()),
             (Attributes::Trees { after, .. }, End::After) => git.with("GIT_ATTR_SOURCE", after.as_str()),
         }
+    }
+
+    fn is_off(&self, setting: &str) -> Result<bool, GitError> {
+        let answer = self.snapshots.rules_git.try_run(&["config", "--type=bool", "--get", setting], b"")?;
+        Ok(answer.stdout.trim_ascii() == b"false")
     }
 
     /// Returns which of these paths cannot be written without a filter, and without which.
@@ -178,9 +188,17 @@ impl Content for Conversion<'_> {
     }
 
     fn minds_modes(&self) -> Result<bool, RestoreError> {
-        let args = ["config", "--type=bool", "--get", "core.fileMode"];
-        let answer = self.snapshots.rules_git.try_run(&args, b"")?;
-        Ok(answer.stdout.trim_ascii() != b"false")
+        Ok(!self.is_off("core.fileMode")?)
+    }
+
+    fn has_links(&self) -> Result<bool, RestoreError> {
+        match self.has_links.get() {
+            Some(known) => Ok(*known),
+            None => {
+                let found = !self.is_off("core.symlinks")?;
+                Ok(*self.has_links.get_or_init(|| found))
+            }
+        }
     }
 
     fn is_unwatched(&self, path: &RepoPath) -> Result<bool, RestoreError> {

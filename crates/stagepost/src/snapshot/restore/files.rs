@@ -220,7 +220,9 @@ impl<'a, C: Content> Files<'a, C> {
             opened => opened?,
         };
         let temporary = match after.mode {
-            EntryMode::Link => folders[folder].link_beside(&bytes)?,
+            EntryMode::Link if self.content.has_links().map_err(Failure::Content)? => {
+                folders[folder].link_beside(&bytes)?
+            }
             mode => {
                 folders[folder].write_beside(&bytes, mode == EntryMode::Executable, seen.replaced_file())?
             }

@@ -110,6 +110,13 @@ fn end_of<C: Content>(
 ) -> Result<Option<End>, C::Error> {
     let sides = [(End::After, &task.after), (End::Before, &task.before)];
     let sides = sides.into_iter().filter_map(|(end, side)| Some((end, side.as_ref()?)));
+    let mut links = sides.clone().filter(|(_, side)| side.mode == EntryMode::Link).peekable();
+    if mode != EntryMode::Link && links.peek().is_some() && !content.has_links()? {
+        let name = content.name_of(bytes)?;
+        if let Some((end, _)) = links.find(|(_, side)| side.id == name) {
+            return Ok(Some(end));
+        }
+    }
     let mut ends: Vec<(End, &Side)> = sides.filter(|(_, side)| class(side.mode) == class(mode)).collect();
     if ends.iter().any(|(_, side)| side.mode != mode) && content.minds_modes()? {
         ends.retain(|(_, side)| side.mode == mode);
