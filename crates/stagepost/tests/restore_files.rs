@@ -511,6 +511,22 @@ fn what_git_was_told_not_to_look_at_is_left() {
 }
 
 #[test]
+fn what_git_was_told_not_to_look_at_is_told_also_where_no_snapshot_differs() {
+    let fixture = Fixture::new();
+    let first = fixture.capture();
+    fixture.git(&["update-index", "--skip-worktree", "a.txt"]);
+    fixture.git(&["update-index", "--assume-unchanged", "run.sh", "dir/b.txt"]);
+    fixture.write("a.txt", "a local secret").remove("dir/b.txt");
+    let left = [Left { path: "a.txt".into(), reason: LeftReason::Unwatched }];
+    for (paths, left) in [(&[][..], &left[..]), (&["a.txt"], &left), (&["dir", "run.sh"], &[])] {
+        let outcome = restore(&fixture.open(), &first, Mode::Files, paths);
+        assert_eq!(outcome.plan.files.left, left, "{paths:?}");
+        assert!(outcome.plan.is_empty());
+    }
+    assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"a local secret");
+}
+
+#[test]
 fn where_links_cannot_stand_files_stand_for_them() {
     let fixture = Fixture::new();
     fixture.git(&["config", "core.symlinks", "false"]);

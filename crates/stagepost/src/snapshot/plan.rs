@@ -226,6 +226,10 @@ pub(crate) fn decide(facts: Facts<'_>) -> FilePlan {
         decide_path(&mut plan, change, &facts);
     }
     decide_obstacles(&mut plan, &facts);
+    // What git does not look at may differ from the target although neither snapshot shows it.
+    let told: HashSet<_> = plan.left.iter().map(|left| left.path.clone()).collect();
+    let untold = facts.unwatched.iter().filter(|path| !told.contains(*path));
+    plan.left.extend(untold.map(|path| Left { path: path.clone(), reason: LeftReason::Unwatched }));
     let reported = plan.left.iter().map(|left| &left.path).chain(&plan.capture_first);
     let reported: HashSet<_> = reported.cloned().collect();
     let left_out = facts.skipped_now.iter().filter(|skipped| !reported.contains(&skipped.path));
@@ -330,7 +334,7 @@ fn is_submodule(version: &Side) -> bool {
     version.mode == EntryMode::Submodule
 }
 
-fn is_asked(path: &RepoPath, paths: &[RepoPath]) -> bool {
+pub(crate) fn is_asked(path: &RepoPath, paths: &[RepoPath]) -> bool {
     paths.is_empty() || paths.iter().any(|folder| path.is_within(folder))
 }
 

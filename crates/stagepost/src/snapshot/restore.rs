@@ -37,6 +37,7 @@ use serde::{Deserialize, Serialize};
 pub use super::beneath::Error as FileError;
 use super::beneath::{Node, Root, name};
 use super::capture::Look;
+use super::compare::Side;
 pub use super::plan::{Delete, FilePlan, Left, LeftReason, Refusal, Write};
 use super::plan::{Facts, decide, selected};
 use super::repository::Repository;
@@ -196,7 +197,7 @@ impl Snapshots {
         let changes = self.changes_of(restore)?;
         let selected = selected(&changes, &restore.paths);
         let obstacles = survey::survey(&root, &selected, &restore.from.skipped)?;
-        let unwatched = self.unwatched(&root, &selected)?;
+        let unwatched = self.unwatched(&root, restore, &selected)?;
         let ignored = self.ignored_then(restore, &changes)?;
         let facts = self.facts(restore, &changes, &ignored);
         let mut files = decide(Facts { obstacles: &obstacles, unwatched: &unwatched, ..facts });
@@ -360,15 +361,22 @@ impl Snapshots {
 
     /// Says whether a tree holds a file or folder at `path`.
     fn holds(&self, tree: &ObjectId, path: &RepoPath) -> Result<bool, RestoreError> {
+        Ok(path.as_bytes().is_empty() || self.side_at(tree, path)?.is_some())
+    }
+
+    /// What a tree holds at `path`, be it a file or a folder.
+    fn side_at(&self, tree: &ObjectId, path: &RepoPath) -> Result<Option<Side>, RestoreError> {
+        let mut found = None;
         let mut folder = Some(tree.clone());
         for part in path.parts() {
-            let Some(id) = folder else { return Ok(false) };
+            let Some(id) = folder else { return Ok(None) };
             let Some(entry) = self.objects.tree(&id)?.into_iter().find(|entry| entry.name == part) else {
-                return Ok(false);
+                return Ok(None);
             };
-            folder = (entry.mode == EntryMode::Folder).then_some(entry.id);
+            folder = (entry.mode == EntryMode::Folder).then(|| entry.id.clone());
+            found = Some(Side { mode: entry.mode, id: entry.id });
         }
-        Ok(true)
+        Ok(found)
     }
 
     /// The tasks of a restore that was planned and allowed before: what is on disk now does not count.

@@ -2,7 +2,7 @@
 
 use crate::model::RepoPath;
 use crate::snapshot::beneath::{Error, Node, Root, name};
-use crate::snapshot::compare::Side;
+use crate::snapshot::compare::{Change, Side};
 use crate::snapshot::plan::FilePlan;
 use crate::snapshot::restore::content::Content;
 use crate::snapshot::tree::EntryMode;
@@ -31,6 +31,11 @@ impl Task {
         let mut tasks: Vec<Self> = deletes.chain(writes).collect();
         tasks.sort_by(|a, b| a.path.cmp(&b.path));
         tasks
+    }
+
+    /// The task of bringing a path from its old version to its new one.
+    pub(super) fn of(change: &Change) -> Self {
+        Self { path: change.path.clone(), before: change.old.clone(), after: change.new.clone() }
     }
 
     /// The same path, the other way round.

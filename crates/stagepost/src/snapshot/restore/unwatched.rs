@@ -6,11 +6,13 @@ use std::collections::HashSet;
 use super::content::{Attributes, Conversion};
 use super::error::RestoreError;
 use super::task::{Failure, Progress, Task, progress};
+use super::{Mode, Restore};
 use crate::model::RepoPath;
 use crate::snapshot::Snapshots;
 use crate::snapshot::beneath::Root;
-use crate::snapshot::compare::Change;
+use crate::snapshot::compare::{Change, Side};
 use crate::snapshot::git::{Git, GitError};
+use crate::snapshot::plan::is_asked;
 use crate::snapshot::quarantine::on_disk;
 
 /// What an entry of the index says of its file.
@@ -33,24 +35,38 @@ fn marks(git: &Git) -> Result<Vec<Mark>, GitError> {
 }
 
 impl Snapshots {
-    /// Returns those of the changed files that git was told not to look at and that stand there as neither end of the
-    /// restore has them: no checkpoint holds them.
-    pub(super) fn unwatched(&self, root: &Root, changes: &[&Change]) -> Result<Vec<RepoPath>, RestoreError> {
-        if self.user.is_none() || changes.is_empty() || self.is_all_watched() {
+    /// Returns those of the files asked for that git was told not to look at and that stand there as neither end of the
+    /// restore has them: no checkpoint holds them. Both ends may well say that nothing differs.
+    pub(super) fn unwatched(
+        &self,
+        root: &Root,
+        restore: &Restore,
+        changes: &[&Change],
+    ) -> Result<Vec<RepoPath>, RestoreError> {
+        if self.user.is_none() || restore.mode == Mode::Mixed || self.is_all_watched() {
             return Ok(Vec::new());
         }
         let marked: HashSet<_> = marks(&self.rules_git)?.into_iter().map(|mark| mark.path).collect();
         let content = Conversion::new(self, Attributes::WorkTree);
+        let changed = changes.iter().filter(|change| marked.contains(&change.path));
+        let mut tasks: Vec<Task> = changed.map(|change| Task::of(change)).collect();
+        let known: HashSet<&RepoPath> = changes.iter().map(|change| &change.path).collect();
+        for path in marked.iter().filter(|path| is_asked(path, &restore.paths) && !known.contains(path)) {
+            if on_disk(&self.root, path.as_bytes()).symlink_metadata().is_ok() {
+                let side = self.side_at(&restore.to.tree, path)?;
+                tasks.extend(side.map(|side| Task::of(&unchanged(path, side))));
+            }
+        }
         let mut unwatched = Vec::new();
-        for change in changes.iter().filter(|change| marked.contains(&change.path) && change.path.is_safe()) {
-            let (path, before, after) = (change.path.clone(), change.old.clone(), change.new.clone());
-            match progress(root, &content, &Task { path, before, after }) {
-                Ok(Progress::Changed) => unwatched.push(change.path.clone()),
+        for task in tasks.into_iter().filter(|task| task.path.is_safe()) {
+            match progress(root, &content, &task) {
+                Ok(Progress::Changed) => unwatched.push(task.path),
                 Ok(_) => {}
                 Err(Failure::Beneath(error)) => return Err(error.into()),
                 Err(Failure::Content(error)) => return Err(error),
             }
         }
+        unwatched.sort();
         Ok(unwatched)
     }
 
@@ -63,6 +79,10 @@ impl Snapshots {
         set(git, "--no-skip-worktree", marks.iter().filter(|mark| mark.skipped))?;
         Ok(Marked(marks))
     }
+}
+
+fn unchanged(path: &RepoPath, side: Side) -> Change {
+    Change { path: path.clone(), old: Some(side.clone()), new: Some(side) }
 }
 
 /// Marks that were taken from entries of an index.
