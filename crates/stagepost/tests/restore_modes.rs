@@ -335,3 +335,23 @@ fn what_git_was_told_not_to_look_at_stays_and_is_told_not_to_be_looked_at_after_
         assert_eq!(std::fs::read(fixture.root.join("a.txt")).unwrap(), b"only here\n");
     }
 }
+
+#[test]
+fn what_is_to_be_added_later_is_still_to_be_added_after_the_index_moved() {
+    for mode in [Mode::Hard, Mode::Mixed] {
+        let fixture = Fixture::new();
+        fixture.write("later.txt", "not yet\n").write(":odd\nname", "").git(&["add", "-N", "later.txt"]);
+        fixture.git(&["--literal-pathspecs", "add", "-N", ":odd\nname"]);
+        let (target, then) = (fixture.capture(), status(&fixture));
+        fixture.write("a.txt", "two\n").git(&["add", "a.txt"]);
+        let now = status(&fixture);
+        let snapshots = fixture.open();
+        let (safety, _) = restore(&snapshots, &target, mode, &[]).ok();
+        let expected = if mode == Mode::Hard { then } else { now.replace("M  a.txt", " M a.txt") };
+        assert_eq!(status(&fixture), expected, "{mode:?}");
+        assert_eq!(fixture.git(&["diff", "--name-only", "--diff-filter=A"]).lines().count(), 2);
+        restore(&snapshots, &safety, mode, &[]).ok();
+        assert_eq!(status(&fixture), now, "{mode:?}");
+        assert_no_leftovers(&fixture);
+    }
+}

@@ -69,7 +69,7 @@ impl Snapshots {
         git.run(&["read-tree", "--reset", "--no-sparse-checkout", "--end-of-options", new.as_str()], b"")?;
         // its status says that some files differ from the index, which is what is being restored
         git.try_run(&["update-index", "-q", "--refresh"], b"")?;
-        marked.mark_again(&git)?;
+        marked.mark_again(&git, &self.root)?;
         swap(&index, &beside, &seen)?;
         Ok(true)
     }

@@ -2,6 +2,7 @@
 //! them, which may be something else than what stands in the work tree.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use super::content::{Attributes, Conversion};
 use super::error::RestoreError;
@@ -77,8 +78,15 @@ impl Snapshots {
         marks.retain(|mark| on_disk(&self.root, mark.path.as_bytes()).symlink_metadata().is_ok());
         set(git, "--no-assume-unchanged", marks.iter().filter(|mark| mark.assumed))?;
         set(git, "--no-skip-worktree", marks.iter().filter(|mark| mark.skipped))?;
-        Ok(Marked(marks))
+        Ok(Marked { marks, intended: intended(git)? })
     }
+}
+
+/// Lists the entries of an index that are to be added later.
+fn intended(git: &Git) -> Result<Vec<RepoPath>, GitError> {
+    let answer = git.run(&["diff-files", "-z", "--name-only", "--no-ext-diff", "--diff-filter=A"], b"")?;
+    let paths = answer.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+    Ok(paths.map(RepoPath::from_bytes).collect())
 }
 
 fn unchanged(path: &RepoPath, side: Side) -> Change {
@@ -86,17 +94,31 @@ fn unchanged(path: &RepoPath, side: Side) -> Change {
 }
 
 /// Marks that were taken from entries of an index.
-pub(super) struct Marked(Vec<Mark>);
+pub(super) struct Marked {
+    marks: Vec<Mark>,
+    /// Files that are to be added later (`git add -N`): no tree holds that.
+    intended: Vec<RepoPath>,
+}
 
 impl Marked {
-    /// Gives the entries that are still there their marks again.
-    pub(super) fn mark_again(&self, git: &Git) -> Result<(), GitError> {
-        if self.0.is_empty() {
+    /// Gives the entries that are still there their marks again, and those that are to be added later their place if the
+    /// work tree of `root` has them.
+    pub(super) fn mark_again(&self, git: &Git, root: &Path) -> Result<(), GitError> {
+        if self.marks.is_empty() && self.intended.is_empty() {
             return Ok(());
         }
         let answer = git.run(&["ls-files", "-z"], b"")?;
         let there: HashSet<&[u8]> = answer.split(|byte| *byte == 0).collect();
-        let kept = || self.0.iter().filter(|mark| there.contains(mark.path.as_bytes()));
+        let intended = self.intended.iter().filter(|path| {
+            let stands = on_disk(root, path.as_bytes()).symlink_metadata().is_ok_and(|found| !found.is_dir());
+            stands && !there.contains(path.as_bytes())
+        });
+        let list: Vec<u8> = intended.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+        if !list.is_empty() {
+            let args = ["add", "--intent-to-add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];
+            git.run(&args, &list)?;
+        }
+        let kept = || self.marks.iter().filter(|mark| there.contains(mark.path.as_bytes()));
         set(git, "--assume-unchanged", kept().filter(|mark| mark.assumed))?;
         set(git, "--skip-worktree", kept().filter(|mark| mark.skipped))
     }
