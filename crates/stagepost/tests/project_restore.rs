@@ -3,6 +3,7 @@
 use stagepost::model::{Kind, RepoPath, Topic};
 use stagepost::project::{Error, Files, Health, Project, Save, Settings, StoreKind, Verb, Wish};
 use stagepost::retention::Policy;
+use stagepost::snapshot::diff::DiffOptions;
 use stagepost::snapshot::restore::{Mode, Refusal};
 use stagepost::store::{Batch, EventQuery, NewEntry, Query};
 use stagepost_testutil::{TempProject, save_files};
@@ -166,6 +167,24 @@ fn undo_takes_away_what_the_restore_wrote_also_where_rules_come_back_that_ignore
     }
     project.redo().unwrap();
     assert_eq!((temp.read("a.log").as_deref(), temp.read(".gitignore")), (Some("kept then"), None));
+}
+
+#[test]
+fn ignored_files_that_a_checkpoint_holds_are_not_gone_while_they_stand_there() {
+    let temp = TempProject::git();
+    let project =
+        temp.write(".gitignore", "build/\n").write("build/x", "one\n").write("a.log", "log\n").open();
+    let files = Files { include_ignored: vec![RepoPath::from("build")], ..Files::default() };
+    let first = project.save(Save { files: Some(files), ..Save::default() }).unwrap();
+    let differs = || {
+        let diff = project.diff_files(&first, None, &DiffOptions::default()).unwrap();
+        diff.files.iter().map(|file| format!("{:?} {}", file.status, file.path)).collect::<Vec<_>>()
+    };
+    assert_eq!(differs(), Vec::<String>::new());
+    temp.write(".gitignore", "build/\n*.log\n");
+    assert_eq!(differs(), ["Modified .gitignore"]);
+    temp.write("build/x", "two\n").remove("a.log");
+    assert_eq!(differs(), ["Modified .gitignore", "Deleted a.log", "Modified build/x"]);
 }
 
 #[test]

@@ -87,10 +87,21 @@ impl Project {
         let old = snapshot_of(before)?;
         let (new, skipped) = match after {
             Some(after) => snapshot_of(after).map(|after| (after.tree.clone(), after.skipped.clone()))?,
-            None => self.look(&Files::default()).map(|now| (now.tree, now.skipped))?,
+            None => self.look_beside(old).map(|now| (now.tree, now.skipped))?,
         };
         let options = DiffOptions { left_out: left_out_of_one(&old.skipped, &skipped), ..options.clone() };
         Ok(self.snapshots()?.diff(Some(&old.tree), Some(&new), &options)?)
+    }
+
+    /// Looks at the files as they are now, with those that a snapshot holds and that are ignored: they are not gone.
+    fn look_beside(&self, held: &Snapshot) -> Result<Look, Error> {
+        let (snapshots, look) = (self.snapshots()?, self.look(&Files::default())?);
+        let changes = snapshots.objects().diff_trees(Some(&held.tree), Some(&look.tree))?;
+        let is_left_out = |path: &RepoPath| look.skipped.iter().any(|left| path.is_within(&left.path));
+        let gone = changes.into_iter().filter(|change| change.new.is_none()).map(|change| change.path);
+        let gone: Vec<_> = gone.filter(|path| !is_left_out(path)).collect();
+        let force = snapshots.stand_unheld(&gone, &look.tree)?;
+        if force.is_empty() { Ok(look) } else { self.look(&Files { force, ..Files::default() }) }
     }
 }
 
