@@ -309,6 +309,26 @@ fn a_busy_lock_ends_in_an_error_that_can_be_tried_again() {
 }
 
 #[test]
+fn folders_that_vanish_meanwhile_fail_no_capture() {
+    let fixture = Fixture::new();
+    let (snapshots, over) = (fixture.open(), AtomicBool::new(false));
+    let failed: Vec<_> = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                for number in 0..5 {
+                    fixture.write(format!("made/{number}/deep/f"), "x");
+                }
+                fixture.remove("made");
+            }
+        });
+        let failed = (0..80).filter_map(|_| snapshots.capture(&id(), &Capture::default()).err()).collect();
+        over.store(true, Ordering::Relaxed);
+        failed
+    });
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+#[test]
 fn a_file_that_is_written_meanwhile_is_never_torn() {
     let fixture = Fixture::new();
     let path = fixture.root.join("torn");

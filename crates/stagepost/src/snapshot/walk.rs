@@ -163,6 +163,21 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Lists a folder, in the order of the names.
+fn names_in(folder: &OwnedFd, room: &mut [MaybeUninit<u8>]) -> Result<Vec<(Vec<u8>, FileType)>, Errno> {
+    let mut names = Vec::new();
+    let mut listing = RawDir::new(folder, room);
+    while let Some(entry) = listing.next() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push((name.to_vec(), entry.file_type()));
+        }
+    }
+    names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    Ok(names)
+}
+
 fn thread_died(root: &Path) -> Stopped {
     CaptureError::io("walk", root)(std::io::Error::other("a thread of the walk died")).into()
 }
@@ -437,20 +452,11 @@ impl<'w, 'a> Worker<'w, 'a> {
     }
 
     fn names(&mut self, folder: &OwnedFd, job: &Job<'a>) -> Result<Vec<(Vec<u8>, FileType)>, Stopped> {
-        let mut names = Vec::new();
-        let mut listing = RawDir::new(folder, &mut self.listing);
-        while let Some(entry) = listing.next() {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(error) => return Err(self.failed("list", &job.path, error)),
-            };
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push((name.to_vec(), entry.file_type()));
-            }
+        match names_in(folder, &mut self.listing) {
+            // It was removed since it was opened, with everything in it.
+            Err(Errno::NOENT) if !job.path.is_empty() => Ok(Vec::new()),
+            listed => listed.map_err(|error| self.failed("list", &job.path, error)),
         }
-        names.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        Ok(names)
     }
 
     /// Says what a folder with a `.git` in it is, if it is a repository of its own.
