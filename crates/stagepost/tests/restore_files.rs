@@ -550,6 +550,27 @@ fn where_links_cannot_stand_files_stand_for_them() {
 }
 
 #[test]
+fn folders_with_names_as_long_as_can_be_stop_nothing() {
+    let fixture = Fixture::new();
+    let first = fixture.capture();
+    for longest in [4085, 4093] {
+        let mut folder = fixture.root.join("copy");
+        while folder.as_os_str().len() + 102 < longest {
+            folder.push("c".repeat(50));
+        }
+        folder.push("c".repeat(longest - folder.as_os_str().len() - 1));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("f"), "x").unwrap();
+        fixture.assert_exact();
+        let (safety, restored) = restore(&fixture.open(), &first, Mode::Files, &[]).ok();
+        assert!((restored.deleted, fixture.root.join("copy").exists()) == (1, false), "{longest}");
+        restore(&fixture.open(), &safety, Mode::Files, &[]).ok();
+        assert_eq!(fs::read(folder.join("f")).unwrap(), b"x");
+        fixture.remove("copy");
+    }
+}
+
+#[test]
 fn modes_that_git_does_not_mind_are_no_change() {
     let fixture = Fixture::new();
     fixture.git(&["config", "core.fileMode", "false"]);

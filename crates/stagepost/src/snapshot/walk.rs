@@ -553,6 +553,15 @@ impl<'w, 'a> Worker<'w, 'a> {
         Ok(now)
     }
 
+    /// Ignore files are looked for by their whole names, which may be too long where the folder's is not. git uses shorter ones.
+    fn without_rules(&self, path: &[u8], error: std::io::Error) -> Stopped {
+        if Errno::from_io_error(&error) == Some(Errno::NAMETOOLONG) {
+            return Stopped::NeedsGit;
+        }
+        let place = self.walk.root.join(OsStr::from_bytes(path));
+        CaptureError::io("apply ignore rules to", &place)(error).into()
+    }
+
     /// Decides about a name that was not there before.
     fn classify(&mut self, job: &Job<'a>, path: &[u8], is_folder: bool) -> Result<Kind, Stopped> {
         let index = || self.walk.index.get();
@@ -560,11 +569,7 @@ impl<'w, 'a> Worker<'w, 'a> {
             return Ok(Kind::Submodule);
         }
         let ignored = job.tracked_only
-            || self.holder.is_ignored(path, is_folder).map_err(|error| {
-                CaptureError::io("apply ignore rules to", &self.walk.root.join(OsStr::from_bytes(path)))(
-                    error,
-                )
-            })?;
+            || self.holder.is_ignored(path, is_folder).map_err(|error| self.without_rules(path, error))?;
         Ok(match (ignored, is_folder) {
             (false, true) => Kind::Folder,
             (true, true) if index().is_some_and(|index| index.tracks_below(path)) => Kind::TrackedFolder,
