@@ -139,6 +139,30 @@ fn a_runner_that_is_killed_leaves_nobody_behind_who_has_no_environment() {
 }
 
 #[test]
+fn a_runner_that_is_killed_takes_no_stranger_along() {
+    let project = project(THREE);
+    project.write("slow", "");
+    let mut child = started(&project, &["flow", "run", "flow.yaml", "--run-id", "r1"], "one two");
+    // The number of a group that is over went to a daemon whose leader is gone.
+    let mut leader = std::process::Command::new("sh");
+    leader.args(["-c", "sleep 635.1 > /dev/null 2>&1 &"]);
+    let mut leader = std::os::unix::process::CommandExt::process_group(&mut leader, 0).spawn().unwrap();
+    leader.wait().unwrap();
+    assert!(soon(|| is_alive("635.1")));
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let who = format!("{}\t1\t{}", leader.id(), boot.trim());
+    let lines = project.folder.join(".git/stagepost/flow/r1/attempts");
+    let mut lines = std::fs::OpenOptions::new().append(true).open(lines).unwrap();
+    std::io::Write::write_all(&mut lines, format!("process\t{who}\tone\nover\t{who}\n").as_bytes()).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(dies_soon("633"), "the step outlived its runner");
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(is_alive("635.1"), "it was none of ours");
+    std::process::Command::new("kill").args(["--", &format!("-{}", leader.id())]).status().unwrap();
+}
+
+#[test]
 fn control_c_ends_the_step_and_says_so() {
     let project = project(THREE);
     project.write("slow", "");

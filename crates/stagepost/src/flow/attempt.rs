@@ -316,17 +316,24 @@ impl Runner<'_, '_> {
         self.guard();
         let limits = Limits { timeout: attempt.step.timeout, grace: self.drive.grace, keep: 0, most: None };
         let step = attempt.name.as_str();
+        let mut leader = None;
         let mut finished = process::run(
             program,
             &limits,
             &self.stop,
-            // Without the line nothing is lost but the way to end it after a crash; the guard still knows the mark.
-            &mut |identity| drop(self.begun.process(step, identity)),
+            &mut |identity| {
+                // Without the line nothing is lost but the way to end it after a crash; the guard still knows the mark.
+                let _ = self.begun.process(step, identity);
+                leader = Some(identity.clone());
+            },
             &mut |output, bytes| {
                 let bytes = &printed.push(output, bytes)[..];
                 self.drive.watch.saw(Progress::Printed { step, output, bytes });
             },
         );
+        if let Some(leader) = leader.filter(|_| finished.is_ok()) {
+            self.begun.over(&leader);
+        }
         for (output, bytes) in printed.finish() {
             let bytes = &bytes[..];
             if !bytes.is_empty() {

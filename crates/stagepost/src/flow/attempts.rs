@@ -28,8 +28,10 @@ pub(super) fn path(folder: &Path) -> PathBuf {
 pub(super) struct Begun {
     /// The newest attempt of each step.
     pub(super) attempts: HashMap<String, u32>,
-    /// The processes of steps, in the order of their start.
+    /// The processes of steps that are not known to be over, in the order of their start.
     pub(super) processes: Vec<(String, Identity)>,
+    /// Whether any program was started.
+    pub(super) has_run: bool,
     /// Who drove the run last.
     pub(super) driver: Option<Identity>,
     /// The ends of attempts at steps in code, as far as they were written down here too.
@@ -62,9 +64,20 @@ impl Begun {
                 let mut parts = rest.splitn(4, '\t');
                 let process = identity(&mut parts)?;
                 self.processes.push((parts.next()?.to_owned(), process));
+                self.has_run = true;
+            }
+            // The number of a group that is over may be a stranger's by now.
+            "over" => {
+                let over = identity(&mut rest.splitn(3, '\t'))?;
+                let at = self.processes.iter().rposition(|(_, process)| *process == over)?;
+                self.processes.remove(at);
             }
             "end" => self.ended.push(Ended::read(rest)?),
-            "driver" => self.driver = Some(identity(&mut rest.splitn(3, '\t'))?),
+            "driver" => {
+                self.driver = Some(identity(&mut rest.splitn(3, '\t'))?);
+                // Who goes on with a run first ends what is left of it.
+                self.processes.clear();
+            }
             _ => {}
         }
         Some(())
@@ -134,6 +147,18 @@ impl Attempts {
         self.append(&format!("process\t{pid}\t{started}\t{boot}\t{step}\n"))
     }
 
+    /// Has written down, along with what is written next, that nothing of a group is left.
+    pub(super) fn over(&self, process: &Identity) {
+        let Identity { pid, started, boot } = process;
+        let mut appended = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = writeln!(appended.waiting, "over\t{pid}\t{started}\t{boot}");
+    }
+
+    /// Writes down what waits: nothing follows for a while.
+    pub(super) fn pause(&self) -> io::Result<()> {
+        self.append("")
+    }
+
     /// Has the end of an attempt written down, along with what is written next.
     pub(super) fn ended(&self, ended: &Ended) {
         let mut appended = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -183,6 +208,22 @@ mod tests {
     }
 
     #[test]
+    fn a_group_that_is_over_is_written_down_with_what_comes_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let attempts = Attempts::open(folder.path()).unwrap();
+        let process = |pid| Identity { pid, started: 9, boot: "b".to_owned() };
+        [7, 8].iter().for_each(|pid| attempts.process("a", &process(*pid)).unwrap());
+        attempts.over(&process(7));
+        assert_eq!(read(folder.path()).processes.len(), 2);
+        attempts.start("b", 1).unwrap();
+        assert_eq!(read(folder.path()).processes, [("a".to_owned(), process(8))]);
+        attempts.over(&process(8));
+        attempts.pause().unwrap();
+        let begun = read(folder.path());
+        assert!(begun.has_run && begun.processes.is_empty());
+    }
+
+    #[test]
     fn what_was_begun_is_read_back_and_a_torn_line_says_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let attempts = Attempts::open(folder.path()).unwrap();
@@ -191,10 +232,11 @@ mod tests {
         attempts.start("a/b", 2).unwrap();
         attempts.process("a/b", &process).unwrap();
         attempts.append("start\t3\nstart\tx\ta\nproc").unwrap();
+        assert_eq!(read(folder.path()).processes, [("a/b".to_owned(), process)]);
         drop(Attempts::open(folder.path()).unwrap());
         let begun = read(folder.path());
         assert_eq!(begun.attempts, HashMap::from([("a/b".to_owned(), 2)]));
-        assert_eq!(begun.processes, [("a/b".to_owned(), process)]);
+        assert!(begun.has_run && begun.processes.is_empty(), "who goes on has ended what was left");
         assert_eq!(begun.driver.map(|driver| driver.pid), Some(std::process::id().cast_signed()));
     }
 }

@@ -325,7 +325,7 @@ pub(super) fn end_left_over(
     begun: &Begun,
     grace: Duration,
 ) -> Result<usize, Error> {
-    if begun.processes.is_empty() {
+    if !begun.has_run {
         return Ok(0);
     }
     let groups: Vec<_> = begun.processes.iter().map(|(_, process)| process.clone()).collect();

@@ -178,6 +178,8 @@ impl Runner<'_, '_> {
             let ended = process::end_marked(&[&marked_variable(&self.mark)], self.drive.grace);
             ended.map_err(|source| Error::LeftOver { source })?;
         }
+        // Without it only more is looked at when the run goes on.
+        let _ = self.begun.pause();
         let Self { project, id, flow, guard, hold, views, .. } = self;
         drop(guard);
         let mut outcome = outcome?;

@@ -32,6 +32,7 @@ for again in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     /^=/ { split($0, part, "="); leads[part[2]] = part[3]; next }
     /^driver\t/ { split($0, part, "\t"); mine = (part[2] " " part[3] == driver); next }
     /^process\t/ { split($0, part, "\t"); if (mine && part[4] == boot) leads[part[2]] = part[3]; next }
+    /^over\t/ { split($0, part, "\t"); if (part[2] in leads && leads[part[2]] == part[3]) delete leads[part[2]]; next }
     /^[0-9]+ \(/ {
       pid = $1; sub(/^.*\) /, "")
       if ($1 == "Z" || $1 == "X" || pid == self || pid == 1) next
@@ -103,8 +104,9 @@ impl Guard {
     }
 
     /// As [`Guard::over`], and also over the groups in a list that we write: a line with `driver`, our number and start, and after
-    /// it one for each program with `process`, its number, start and boot, all with tabs between. Lines after those
-    /// words of another process are not ours. So also a program is found that has no environment any more.
+    /// it one for each program with `process`, its number, start and boot, and one with `over` and the same when nothing of
+    /// its group is left, all with tabs between. Lines after those words of another process are not ours. So also a
+    /// program is found that has no environment any more.
     pub fn over_listed(mark: &str, list: &Path) -> io::Result<Self> {
         let ours = Identity::of(std::process::id().cast_signed());
         let driver = format!("{} {}", ours.pid, ours.started);

@@ -313,6 +313,42 @@ fn what_is_left_of_an_earlier_drive_is_ended_before_going_on() {
     assert_eq!((last.attempt, last.status), (6, StepStatus::Completed), "attempts are counted on");
 }
 
+/// Starts a process in a group whose leader is gone, as daemons are, and returns the number of the group.
+fn stranger(seconds: &str) -> i32 {
+    let mut leader = std::process::Command::new("sh");
+    leader.args(["-c", &format!("sleep {seconds} > /dev/null 2>&1 &")]);
+    let mut leader = std::os::unix::process::CommandExt::process_group(&mut leader, 0).spawn().unwrap();
+    leader.wait().unwrap();
+    while !is_alive(seconds) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    leader.id().cast_signed()
+}
+
+#[test]
+fn a_group_that_was_over_may_have_given_its_number_to_a_stranger() {
+    let flow = "name: f\nsteps:\n  - {id: a, run: 'true'}\n  - {id: b, run: 'true'}\n  - {id: c, ask: {}}\n";
+    // The runner stops in an orderly way, or is killed.
+    for killed in [false, true] {
+        let story = Story::new();
+        match killed {
+            false => drop(story.start(flow).unwrap()),
+            true => story.killed_at("b begins (1)", |story| story.start(flow)),
+        }
+        let path = story.project.place().store.join("flow/r/attempts");
+        let lines = std::fs::read_to_string(&path).unwrap();
+        let mut numbers = lines.lines().filter_map(|line| line.strip_prefix("process\t")?.split('\t').next());
+        let number = numbers.next_back().unwrap().to_owned();
+        let stranger = stranger("617.1");
+        // As if the kernel had given the number away again.
+        let reused = lines.replace(&format!("\t{number}\t"), &format!("\t{stranger}\t"));
+        std::fs::write(&path, reused).unwrap();
+        story.resume(Resume::default()).unwrap();
+        assert!(is_alive("617.1"), "it was none of ours: {lines}");
+        process::end_group(stranger, Duration::ZERO).unwrap();
+    }
+}
+
 #[test]
 fn a_cleanup_ends_what_a_killed_run_left_and_what_that_started() {
     let story = Story::new();

@@ -117,7 +117,7 @@ impl Watch for Live<'_> {
             }
             Progress::EndedLeftOver { count } => {
                 self.bar.suspend(|| {
-                    let what = ui::count(count, "process group or process");
+                    let what = if count == 1 { "1 process".to_owned() } else { format!("{count} processes") };
                     self.app.ui.warn(format!("ended {what} of an earlier drive"));
                 });
             }
