@@ -272,8 +272,11 @@ impl<'p> Flows<'p> {
             entries.push(NewEntry::Event(Happened::Accepted { steps: accepted }.event(new, now)));
         }
         // What ran side by side with the last step, and is not part of what is kept.
-        let voided =
-            Happened::Voided { steps: later, why: format!("forked from `{id}` after step `{from}`") };
+        let voided = Happened::Voided {
+            steps: later,
+            why: format!("forked from `{id}` after step `{from}`"),
+            led_to: None,
+        };
         entries.push(NewEntry::Event(voided.event(new, now)));
         let expect = vec![Expect::NewRun(new.clone())];
         self.project.store().write(Batch { entries, expect, ..Batch::default() })?;

@@ -38,6 +38,9 @@ pub enum Happened {
         steps: Vec<String>,
         /// Why, in words.
         why: String,
+        /// The step that an answer or a failure led to, with which all that depends on it is done again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        led_to: Option<String>,
     },
     /// Results hold although what they were made from has changed: someone said so.
     Accepted {

@@ -166,7 +166,11 @@ pub(super) fn prepare(
     once_again.retain(|(name, _)| !done.contains(name));
     let given_up = given_up(&flow, &state, &plan, &done);
     if !given_up.is_empty() {
-        let voided = Happened::Voided { steps: given_up, why: "what they were made from changed".to_owned() };
+        let voided = Happened::Voided {
+            steps: given_up,
+            why: "what they were made from changed".to_owned(),
+            led_to: None,
+        };
         history.moments.push(Moment::Happened { position: u64::MAX, at: now, happened: voided.clone() });
         happened.push(voided);
         state = RunState::of(&history, true);
@@ -250,7 +254,7 @@ fn asked_for(flow: &Flow, state: &RunState, resume: &Resume) -> Result<Vec<Happe
         check_there(flow, state, &kept)?;
         let all = flow.steps.iter().map(|step| step.id.to_string());
         let steps = of(&all.filter(|step| !kept.contains(step)).collect());
-        happened.push(Happened::Voided { steps, why: format!("resumed after step `{after}`") });
+        happened.push(Happened::Voided { steps, why: format!("resumed after step `{after}`"), led_to: None });
     }
     if let Some(again) = &resume.again {
         let known = || flow.steps.iter().map(|step| step.id.to_string()).collect();
@@ -258,7 +262,8 @@ fn asked_for(flow: &Flow, state: &RunState, resume: &Resume) -> Result<Vec<Happe
         let number = flow.number(&again.step).ok_or_else(missing)?;
         let all = if again.only { BTreeSet::from([number - 1]) } else { and_dependents(flow, &[number - 1]) };
         let steps = of(&all.into_iter().map(|step| flow.steps[step].id.to_string()).collect());
-        happened.push(Happened::Voided { steps, why: format!("step `{}` is to be done again", again.step) });
+        let why = format!("step `{}` is to be done again", again.step);
+        happened.push(Happened::Voided { steps, why, led_to: None });
         if again.only {
             happened.extend(spared(flow, state, flow.steps[number - 1].id.as_str()));
         }
@@ -616,6 +621,8 @@ impl Prepared {
                 one.position = made.map_or(0, |made| made.position);
                 one.led = made.and_then(|made| self.led(made));
             }
+            one.revived =
+                self.state.led.iter().filter(|(_, to)| self.is_after(id, to)).map(|(at, _)| *at).max();
             known.insert(id.to_owned(), one);
         }
         for name in items(&self.state, begun) {
@@ -634,6 +641,13 @@ impl Prepared {
             known.insert(name, one);
         }
         Ok(known)
+    }
+
+    /// Says whether a step is another, or depends on it.
+    fn is_after(&self, step: &str, other: &str) -> bool {
+        let at = |step: &str| self.flow.number(step).map(|number| number - 1);
+        let (Some(step), Some(other)) = (at(step), at(other)) else { return false };
+        and_dependents(&self.flow, &[other]).contains(&step)
     }
 
     /// Where a result led.

@@ -279,9 +279,9 @@ impl Runner<'_, '_> {
                 let attempt = self.attempt(schedule, unit, attempt, generation, Duration::ZERO);
                 events.push_back(self.ask(unit, &attempt, generation)?);
             }
-            Action::Void { steps, why } => {
+            Action::Void { steps, why, led_to } => {
                 self.drive.watch.saw(Progress::Voided { steps: &steps, why: &why });
-                self.say(&Happened::Voided { steps, why })?;
+                self.say(&Happened::Voided { steps, why, led_to })?;
             }
             Action::RollBack { units } => {
                 self.roll_back(units.into_iter().map(|unit| schedule.name(unit)).collect())?;

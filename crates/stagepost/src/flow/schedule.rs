@@ -37,6 +37,8 @@ pub(super) struct Known {
     pub(super) position: u64,
     /// Where the result led.
     pub(super) led: Option<Led>,
+    /// The place in the history where something last led to it, or to what it depends on, so that it was done again.
+    pub(super) revived: Option<u64>,
 }
 
 /// Where a result led instead of to what comes after it.
@@ -86,8 +88,8 @@ pub(super) enum Action {
     Join { step: usize, attempt: u32, status: StepStatus, output: Value },
     /// Ask a person.
     Ask { step: usize, attempt: u32, generation: u32 },
-    /// Write down that results hold no more.
-    Void { steps: Vec<String>, why: String },
+    /// Write down that results hold no more; where something led back, to which step.
+    Void { steps: Vec<String>, why: String, led_to: Option<String> },
     /// Put the files back to where the first of these began.
     RollBack { units: Vec<Unit> },
     /// End what runs.
@@ -276,7 +278,8 @@ impl<'f> Schedule<'f> {
             let known = work.known.clone();
             if counts {
                 let steps = vec![self.name(unit)];
-                actions.push(Action::Void { steps, why: "what it was made from changed".to_owned() });
+                let why = "what it was made from changed".to_owned();
+                actions.push(Action::Void { steps, why, led_to: None });
             }
             self.start_again(unit, known);
             return;
@@ -394,9 +397,9 @@ impl<'f> Schedule<'f> {
             let Some(led) = self.nodes[from].work.known.led.clone() else { continue };
             let why = format!("step `{}` led there", self.flow.steps[from].id);
             match led {
-                Led::To(to) if self.was_followed(from, &to) => self.leave_out(from, &to, actions),
+                Led::To(to) if self.was_followed(from, &to) => self.leave_out_still(from, &to, actions),
                 Led::To(to) => self.jump(from, &to, &why, actions),
-                Led::PastEnd => self.leave_out(from, Target::END, actions),
+                Led::PastEnd => self.leave_out_still(from, Target::END, actions),
                 Led::End => self.stop(
                     End::Completed,
                     Some(format!("step `{}` led to the end", self.flow.steps[from].id)),
@@ -444,14 +447,35 @@ impl<'f> Schedule<'f> {
                 (node.items, node.phase) = (None, Phase::Pending);
             }
         }
-        actions.push(Action::Void { steps, why: why.to_owned() });
+        let led_to = Some(self.flow.steps[to].id.to_string());
+        actions.push(Action::Void { steps, why: why.to_owned(), led_to });
     }
 
     /// Leaves out what depends on a step that led elsewhere, unless it is reached from there.
     fn leave_out(&mut self, from: usize, to: &str, actions: &mut Vec<Action>) {
+        self.leave_out_but(from, to, &|_| false, actions);
+    }
+
+    /// As [`Schedule::leave_out`], for a result from before, but for what something else has led to since.
+    fn leave_out_still(&mut self, from: usize, to: &str, actions: &mut Vec<Action>) {
+        let position = self.nodes[from].work.known.position;
+        let is_revived = |known: &Known| position > 0 && known.revived.is_some_and(|at| at > position);
+        self.leave_out_but(from, to, &is_revived, actions);
+    }
+
+    fn leave_out_but(
+        &mut self,
+        from: usize,
+        to: &str,
+        but: &dyn Fn(&Known) -> bool,
+        actions: &mut Vec<Action>,
+    ) {
         let after = self.flow.number(to).map(|number| self.and_dependents(number - 1)).unwrap_or_default();
         let between = self.and_dependents(from);
         for step in between.into_iter().filter(|step| *step != from && !after.contains(step)) {
+            if but(&self.nodes[step].work.known) {
+                continue;
+            }
             match self.nodes[step].phase {
                 Phase::Pending => self.skip(step, actions),
                 // It runs for what is given up already.

@@ -113,6 +113,8 @@ pub struct RunState {
     pub(super) keepers: Vec<CheckpointId>,
     /// Steps that were to be done again without what depends on them, and have no new result yet.
     sparing: BTreeSet<String>,
+    /// Where in the history something led back, and to which step.
+    pub(super) led: Vec<(u64, String)>,
 }
 
 /// A step as the history of its run tells it.
@@ -370,6 +372,7 @@ impl RunState {
             end: None,
             keepers: Vec::new(),
             sparing: BTreeSet::new(),
+            led: Vec::new(),
             run,
         };
         let mut places = HashMap::new();
@@ -406,8 +409,11 @@ impl RunState {
                     self.keepers.push(checkpoint.id);
                 }
             }
-            Moment::Happened { at, happened, .. } => {
+            Moment::Happened { at, happened, position } => {
                 self.changed_at = *at;
+                if let Happened::Voided { led_to: Some(to), .. } = happened {
+                    self.led.push((*position, to.clone()));
+                }
                 self.happened(happened, *at, places);
             }
         }

@@ -45,6 +45,7 @@ fn names_in(topic: Topic) -> &'static [&'static str] {
             "/gate",
             "/step",
             "/steps",
+            "/led_to",
             "/definition/name",
             "/definition/path",
             "/rollback/id",

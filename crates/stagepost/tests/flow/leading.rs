@@ -200,3 +200,28 @@ fn a_failed_item_leads_elsewhere_when_the_others_that_run_have_ended() {
     assert_eq!(story.lines("log"), format!("{log} fix"), "the step has its result and is not done again");
     assert!(matches!(story.resume(Resume::default()), Err(Error::Over { .. })));
 }
+
+#[test]
+fn what_a_later_failure_led_back_to_is_not_left_out_when_the_run_goes_on() {
+    // The first leaves out two steps; the last leads back to them, and the second of them fails.
+    let flow = r#"
+name: revived
+steps:
+  - {id: first, run: 'exit 1', on_failure: {goto: last}}
+  - {id: two, run: 'echo two >> log'}
+  - {id: three, run: 'echo three >> log; test -e mended'}
+  - {id: last, run: 'echo last >> log; test -e mended', on_failure: {goto: two}}
+"#;
+    for killed in [false, true] {
+        let story = Story::new();
+        match killed {
+            false => assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. })),
+            true => story.killed_at("three begins (2)", |story| story.start(flow)),
+        }
+        story.home.write("mended", "");
+        assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+        let log = story.lines("log");
+        assert!(log.ends_with("three last"), "{log}");
+        assert_eq!(status(&story, "three"), StepStatus::Completed);
+    }
+}
