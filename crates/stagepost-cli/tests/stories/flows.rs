@@ -468,3 +468,28 @@ fn a_secret_that_is_given_as_input_is_stored_nowhere() {
     let shown = project.ok(&["gate", "show", "r1.ok"]);
     assert!(shown.contains("my ***") && !shown.contains("swordfish"), "{shown}");
 }
+
+#[test]
+fn a_key_moves_with_the_project_and_is_no_other_runs() {
+    let project = TempProject::new();
+    let home = |name: &str| project.folder.join(name).to_str().unwrap().to_owned();
+    let flow = "name: pay\nsteps:\n  - {id: pay, run: 'echo $STAGEPOST_KEY >> ../keys; exit 1'}\n";
+    let keys = || {
+        let text = std::fs::read_to_string(project.folder.join("keys")).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let run = |home: &str, args: &[&str]| {
+        assert_eq!(project.run(&[&["-C", home, "flow"], args].concat()).code, 1);
+    };
+    for _ in 0..2 {
+        project.tool("git", ["init", "-q", "here"]).status().unwrap();
+        project.write("here/flow.yaml", flow);
+        run(&home("here"), &["run", "flow.yaml", "--run-id", "r1"]);
+        std::fs::rename(home("here"), home("there")).unwrap();
+        run(&home("there"), &["resume", "r1"]);
+        std::fs::remove_dir_all(home("there")).unwrap();
+    }
+    let keys = keys();
+    assert_eq!((&keys[0], &keys[2]), (&keys[1], &keys[3]), "the same after a move");
+    assert_ne!(keys[0], keys[2], "a new run of the same name at the same place is another one");
+}

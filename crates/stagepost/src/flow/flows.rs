@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::attempts::{self, Attempts, Begun};
 use super::definition::{Flow, Invalid};
@@ -30,6 +30,9 @@ use crate::store::{Batch, Expect, NewEntry};
 pub struct Flows<'p> {
     pub(super) project: &'p Project,
 }
+
+/// The member of a run that its keys are made from: the same wherever the project is moved to.
+const ORIGIN: &str = "origin";
 
 /// A flow to run, with the text that it was read from.
 #[derive(Debug, Clone)]
@@ -91,8 +94,11 @@ impl<'p> Flows<'p> {
         check_tokens(Some(&definition), Some(&input))?;
         let input = drive.hidden(flow.steps.iter().flat_map(|step| &step.secrets)).redact_value(input);
         let now = self.project.context().clock.now();
-        let run =
-            RunRecord { description: flow.name.clone(), ..RunRecord::new(id.clone(), RunKind::Flow, now) };
+        let run = RunRecord {
+            description: flow.name.clone(),
+            metadata: self.new_origin(),
+            ..RunRecord::new(id.clone(), RunKind::Flow, now)
+        };
         let began = Happened::Began {
             definition: Some(definition),
             input: Some(input.clone()),
@@ -104,6 +110,18 @@ impl<'p> Flows<'p> {
         self.project.store().write(Batch { entries, expect, ..Batch::default() })?;
         drive.watch.saw(Progress::Started { run: id });
         self.runner(id, hold, flow, views, drive)?.drive(input, HashMap::new())
+    }
+
+    /// What tells a run from every other, also from one of the same name at the same place.
+    fn new_origin(&self) -> Map<String, Value> {
+        Map::from_iter([(ORIGIN.to_owned(), self.project.new_id().to_string().into())])
+    }
+
+    /// What the keys of a run are made from. Runs that an earlier version began have nothing but their place.
+    fn origin(&self, id: &RunId) -> Result<String, Error> {
+        let run = super::history::flow_run(self.project, id)?;
+        let own = run.metadata.get(ORIGIN).and_then(Value::as_str);
+        Ok(own.map_or_else(|| mark(self.project, id), str::to_owned))
     }
 
     fn runner<'d>(
@@ -123,6 +141,7 @@ impl<'p> Flows<'p> {
             flow,
             stop: Cancel::new().map_err(failed)?,
             begun: Attempts::open(hold.folder()).map_err(failed)?,
+            origin: self.origin(id)?,
             mark: mark(self.project, id),
             drive_mark: self.project.new_id().to_string(),
             drive,
@@ -250,6 +269,7 @@ impl<'p> Flows<'p> {
         let run = RunRecord {
             description: source.flow.name.clone(),
             forked_from: Some(last.checkpoint),
+            metadata: self.new_origin(),
             ..RunRecord::new(new.clone(), RunKind::Flow, now)
         };
         let who = self.project.context().who.clone();

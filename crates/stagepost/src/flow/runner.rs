@@ -111,6 +111,8 @@ pub(super) struct Runner<'p, 'd> {
     /// Stops the programs that run: when someone asks, or when one of them failed.
     pub(super) stop: Cancel,
     pub(super) begun: Attempts,
+    /// What the keys of its steps are made from.
+    pub(super) origin: String,
     /// By this its processes are known, wherever they went.
     pub(super) mark: String,
     /// By this its processes are known from those of an earlier or later drive of the run.
@@ -311,7 +313,7 @@ impl Runner<'_, '_> {
             Some((index, item)) => schedule.scope(unit.step).for_item(index, item),
             None => schedule.scope(unit.step),
         };
-        let key = key(&self.mark, &name, generation);
+        let key = key(&self.origin, &name, generation);
         Attempt {
             step: &self.flow.steps[unit.step],
             name,
@@ -503,6 +505,6 @@ fn ended(unit: Unit, attempt: u32, done: &Done) -> Event {
 }
 
 /// The key of one doing of a step: the same for every attempt at it, another one when it is done again on purpose.
-fn key(mark: &str, step: &str, generation: u32) -> String {
-    Hash::of(json!([mark, step, generation]).to_string().as_bytes()).to_string()[..32].to_owned()
+fn key(origin: &str, step: &str, generation: u32) -> String {
+    Hash::of(json!([origin, step, generation]).to_string().as_bytes()).to_string()[..32].to_owned()
 }
