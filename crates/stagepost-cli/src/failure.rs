@@ -459,6 +459,7 @@ impl From<flow::Error> for Failure {
             E::Deleted { .. } => {
                 (Code::NotFound, "`stagepost flow run FILE` starts a new one from its first step".to_owned())
             }
+            E::NameTaken { .. } => (Code::Refused, "take another name".to_owned()),
             E::Exists { ref run } => (
                 Code::Refused,
                 format!("`stagepost flow resume {run}` goes on with it, or take another name"),

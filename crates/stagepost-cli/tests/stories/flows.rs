@@ -470,6 +470,25 @@ fn a_secret_that_is_given_as_input_is_stored_nowhere() {
 }
 
 #[test]
+fn a_run_that_was_deleted_is_named_by_nothing_but_its_whole_name() {
+    let project = project(THREE);
+    project.ok(&["flow", "run", "flow.yaml", "--run-id", "n-1"]);
+    project.write("fail", "");
+    assert_eq!(project.run(&["flow", "run", "flow.yaml", "--run-id", "n-2"]).code, 1);
+    project.ok(&["flow", "cleanup", "--max-age-days", "0"]);
+    for name in ["@", "n"] {
+        assert_eq!(project.json(&["flow", "show", name])["run"]["id"], "n-1");
+    }
+    for command in ["show", "checkpoints", "plan", "resume", "cancel"] {
+        project.run(&["flow", command, "n-2"]).fails(3, &["run `n-2` was deleted"]);
+    }
+    project.run(&["flow", "fork", "n-2", "--from-step", "1"]).fails(3, &["run `n-2` was deleted"]);
+    let again = project.run(&["flow", "run", "flow.yaml", "--run-id", "n-2"]);
+    again.fails(4, &["was deleted", "take another name"]);
+    assert!(!again.err.contains("flow resume"), "{}", again.err);
+}
+
+#[test]
 fn a_key_moves_with_the_project_and_is_no_other_runs() {
     let project = TempProject::new();
     let home = |name: &str| project.folder.join(name).to_str().unwrap().to_owned();

@@ -33,6 +33,12 @@ pub enum Error {
         /// The run.
         run: RunId,
     },
+    /// A run of that name was deleted; what is left of it in the journal keeps its name.
+    #[error("there was a run `{run}`, which was deleted, and its name is not given again")]
+    NameTaken {
+        /// The run.
+        run: RunId,
+    },
     /// The run was deleted, with the results of its steps.
     #[error("run `{run}` was deleted, and the results of its steps with it")]
     Deleted {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::attempts::{self, Attempts, Begun};
+use super::cleanup::is_gone;
 use super::definition::{Flow, Invalid};
 use super::happened::{Definition, End, Happened};
 use super::hold::{self, Hold};
@@ -84,10 +85,7 @@ impl<'p> Flows<'p> {
         input: Option<Value>,
         drive: Drive<'_>,
     ) -> Result<Outcome, Error> {
-        if self.project.store().run(id)?.is_some() {
-            return Err(Error::Exists { run: id.clone() });
-        }
-        id.check_new()?;
+        self.check_new(id)?;
         let hold = Hold::take(self.project, id)?;
         let Source { flow, definition } = source;
         let input = flow.input_with(input);
@@ -110,6 +108,15 @@ impl<'p> Flows<'p> {
         self.project.store().write(Batch { entries, expect, ..Batch::default() })?;
         drive.watch.saw(Progress::Started { run: id });
         self.runner(id, hold, flow, views, drive)?.drive(input, HashMap::new())
+    }
+
+    /// Refuses a name that no new run may have.
+    fn check_new(&self, id: &RunId) -> Result<(), Error> {
+        match self.project.store().run(id)? {
+            Some(_) if is_gone(self.project, id)? => Err(Error::NameTaken { run: id.clone() }),
+            Some(_) => Err(Error::Exists { run: id.clone() }),
+            None => Ok(id.check_new()?),
+        }
     }
 
     /// What tells a run from every other, also from one of the same name at the same place.
@@ -247,10 +254,7 @@ impl<'p> Flows<'p> {
     /// Makes a new run that shares the past of another up to a step, and does nothing yet: resume it.
     pub fn fork(&self, id: &RunId, from: &str, new: &RunId) -> Result<RunRecord, Error> {
         let state = RunState::load(self.project, id)?;
-        if self.project.store().run(new)?.is_some() {
-            return Err(Error::Exists { run: new.clone() });
-        }
-        new.check_new()?;
+        self.check_new(new)?;
         let source = resume::source_of(&state)?;
         let kept = resume::up_to(&source.flow, from)?;
         let later: Vec<String> = state
@@ -303,27 +307,42 @@ impl<'p> Flows<'p> {
         Ok(run)
     }
 
-    /// Finds the run that a person means: by its name or the start of it, or `@` for the newest.
+    /// Finds the run that a person means: by its name or the start of it, or `@` for the newest. One that was deleted is
+    /// found by its whole name only, and is an error.
     pub fn resolve(&self, name: &str) -> Result<RunId, Error> {
         let flows = self.project.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow);
         let ids: Vec<RunId> = flows.map(|run| run.id).collect();
+        let none = || Error::NoSuchRun { name: name.to_owned() };
         if name == "@" {
-            return ids.into_iter().next_back().ok_or_else(|| Error::NoSuchRun { name: name.to_owned() });
+            return self.there(ids.into_iter().rev()).next().ok_or_else(none)?;
         }
         if let Some(id) = ids.iter().find(|id| id.as_str() == name) {
-            return Ok(id.clone());
+            return match is_gone(self.project, id)? {
+                true => Err(Error::Deleted { run: id.clone() }),
+                false => Ok(id.clone()),
+            };
         }
         if let Some(run) =
             RunId::new(name).ok().map(|id| self.project.store().run(&id)).transpose()?.flatten()
         {
             return Err(Error::NotAFlow { run: run.id, kind: run.kind });
         }
-        let mut found: Vec<RunId> = ids.into_iter().filter(|id| id.as_str().starts_with(name)).collect();
+        let starts = ids.into_iter().filter(|id| id.as_str().starts_with(name));
+        let mut found: Vec<RunId> = self.there(starts).collect::<Result<_, _>>()?;
         match found.len() {
             1 if !name.is_empty() => Ok(found.remove(0)),
-            0 => Err(Error::NoSuchRun { name: name.to_owned() }),
+            0 => Err(none()),
             _ => Err(Error::Ambiguous { name: name.to_owned(), candidates: found }),
         }
+    }
+
+    /// Those of some runs that were not deleted.
+    fn there(&self, ids: impl Iterator<Item = RunId>) -> impl Iterator<Item = Result<RunId, Error>> {
+        ids.filter_map(|id| match is_gone(self.project, &id) {
+            Ok(true) => None,
+            Ok(false) => Some(Ok(id)),
+            Err(error) => Some(Err(error)),
+        })
     }
 }
 
