@@ -21,9 +21,13 @@ use crate::model::{ArtifactName, StepStatus};
 use crate::private;
 use crate::process::{self, Captured, Ended, Finished, Limits, Output, Program};
 use crate::project::{NewArtifact, Source};
+use crate::store::nests_at_most;
 
 /// A result that is longer is refused: results are for values, files are for the rest.
 const LONGEST_RESULT: u64 = 64 << 20;
+
+/// A result that nests deeper is refused: it goes into results of whole lists and into questions, and readers give up at 128.
+const DEEPEST_RESULT: usize = 90;
 
 /// The note of a step that was stopped in the middle and had been done all the same.
 pub(super) const WAS_DONE: &str = "it was cut off; its check said that it had been done";
@@ -86,6 +90,19 @@ impl Done {
             artifacts: Vec::new(),
             hopeless: true,
         }
+    }
+}
+
+impl Done {
+    /// Has an attempt fail whose result could not be handed on.
+    pub(super) fn refuse_too_deep(&mut self) {
+        if nests_at_most(&self.result, DEEPEST_RESULT) {
+            return;
+        }
+        self.result = Value::Null;
+        self.artifacts.retain(|artifact| artifact.name.as_str() != RESULT);
+        self.status = StepStatus::Failed;
+        self.record.error = Some(format!("its result is nested more than {DEEPEST_RESULT} deep"));
     }
 }
 

@@ -345,11 +345,12 @@ impl Runner<'_, '_> {
         };
         begun.map_err(|source| Error::File { doing: "write to", path: self.folder().to_owned(), source })?;
         self.drive.watch.saw(Progress::Began { step: &attempt.name, attempt: attempt.number });
-        let done = match &attempt.step.action {
+        let mut done = match &attempt.step.action {
             Does::Run(command) => self.run_program(attempt, command)?,
             Does::Refine(refine) => self.refine(attempt, refine)?,
             Does::Ask(_) => unreachable!("a question is asked, not run"),
         };
+        done.refuse_too_deep();
         self.keep(unit, attempt, done)
     }
 

@@ -74,7 +74,8 @@ fn redact_event(event: &mut Event) {
     }
 }
 
-fn nests_at_most(value: &Value, depth: usize) -> bool {
+/// Says whether JSON nests at most so deep.
+pub(crate) fn nests_at_most(value: &Value, depth: usize) -> bool {
     match value {
         Value::Array(items) => depth > 0 && items.iter().all(|item| nests_at_most(item, depth - 1)),
         Value::Object(members) => {

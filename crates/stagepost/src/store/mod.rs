@@ -12,6 +12,7 @@ mod sqlite;
 
 use std::io::Read;
 
+pub(crate) use check::nests_at_most;
 pub use error::Error;
 pub use memory::MemoryStore;
 pub use sqlite::{OpenOptions, SqliteStore};

@@ -154,3 +154,19 @@ steps:
     let fault = stagepost::flow::Source::read(nothing, None).unwrap_err().faults.remove(0);
     assert_eq!((fault.place.line, fault.what.as_str()), (3, "`item` means something within `for_each` only"));
 }
+
+#[test]
+fn a_result_that_nests_too_deep_to_be_joined_fails_its_item() {
+    let story = Story::new();
+    let deep = |levels: usize| {
+        let result = "[".repeat(levels) + &"]".repeat(levels);
+        format!(
+            "name: deep\nsteps:\n  - {{id: a, run: 'echo \"{result}\" > $STAGEPOST_OUTPUT', for_each: {{list: [1]}}}}\n  - {{id: b, ask: {{data: a.output}}}}\n"
+        )
+    };
+    let failed =
+        Outcome::Failed { why: "step `a/0` failed: its result is nested more than 90 deep".to_owned() };
+    assert_eq!(story.start(&deep(91)).unwrap(), failed);
+    let waiting = Outcome::Waiting { step: "b".to_owned(), gate: "r.b".to_owned() };
+    assert_eq!(story.resume_as(&deep(90), Resume::default()).unwrap(), waiting);
+}
