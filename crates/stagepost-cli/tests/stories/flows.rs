@@ -470,6 +470,19 @@ fn a_secret_that_is_given_as_input_is_stored_nowhere() {
 }
 
 #[test]
+fn a_step_that_waits_for_the_terminal_fails_and_says_so() {
+    let project = project("name: tty\nsteps:\n  - {id: a, run: 'read answer < /dev/tty'}\n");
+    if !crate::gates::has_python(&project) {
+        return;
+    }
+    let args = ["flow", "run", "flow.yaml", "--run-id", "r1"];
+    let seen = crate::gates::at_a_terminal(&project, "xterm", serde_json::json!([]), &args);
+    assert_eq!(seen["code"], 1, "{seen}");
+    let shown = project.ok(&["flow", "show", "r1"]);
+    assert!(shown.contains("it waited for the terminal, which a step cannot have"), "{shown}");
+}
+
+#[test]
 fn a_run_that_was_deleted_is_named_by_nothing_but_its_whole_name() {
     let project = project(THREE);
     project.ok(&["flow", "run", "flow.yaml", "--run-id", "n-1"]);

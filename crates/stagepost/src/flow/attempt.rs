@@ -29,6 +29,10 @@ const LONGEST_RESULT: u64 = 64 << 20;
 /// A result that nests deeper is refused: it goes into results of whole lists and into questions, and readers give up at 128.
 const DEEPEST_RESULT: usize = 90;
 
+/// What is said of a step that was stopped because it asked on the terminal.
+const NO_TERMINAL: &str =
+    "it waited for the terminal, which a step cannot have: a question is for an `ask` step";
+
 /// The note of a step that was stopped in the middle and had been done all the same.
 pub(super) const WAS_DONE: &str = "it was cut off; its check said that it had been done";
 
@@ -395,7 +399,7 @@ impl Runner<'_, '_> {
     ) -> Done {
         match finished.ended {
             Ended::Exit(code) => record.exit = Some(code),
-            Ended::Signal(signal) => record.signal = Some(signal),
+            Ended::Signal(signal) | Ended::NoTerminal(signal) => record.signal = Some(signal),
             Ended::TimedOut => record.timed_out = true,
             _ => {}
         }
@@ -416,6 +420,7 @@ impl Runner<'_, '_> {
         if !finished.ended.is_success() {
             done.record.error = Some(match (finished.ended, attempt.step.timeout) {
                 (Ended::TimedOut, Some(limit)) => format!("it took longer than {limit:?}"),
+                (Ended::NoTerminal(_), _) => NO_TERMINAL.to_owned(),
                 (ended, _) => ended.to_string(),
             });
             return done;

@@ -15,6 +15,9 @@ use super::{Cancel, Captured, Identity, Limits, Program, group};
 /// How long the outputs are still read after the program has ended, if another process keeps them open.
 const LINGER: Duration = Duration::from_millis(200);
 
+/// So often we look whether a program waits for a terminal.
+const LOOK_FOR_STOP: Duration = Duration::from_millis(500);
+
 /// Which of its outputs a program wrote to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
@@ -38,6 +41,8 @@ pub enum Ended {
     Cancelled,
     /// We ended it, because it printed far more than is taken.
     TooMuch,
+    /// We ended it, because it waited for a terminal that it cannot have: the kernel had stopped it with this signal.
+    NoTerminal(i32),
 }
 
 impl Ended {
@@ -58,6 +63,7 @@ impl std::fmt::Display for Ended {
             Ended::TimedOut => f.write_str("time-out"),
             Ended::Cancelled => f.write_str("cancelled"),
             Ended::TooMuch => f.write_str("too much output"),
+            Ended::NoTerminal(_) => f.write_str("a wait for the terminal, which it cannot have"),
         }
     }
 }
@@ -179,6 +185,7 @@ enum Why {
     TimedOut,
     Cancelled,
     TooMuch,
+    NoTerminal(i32),
 }
 
 impl Running {
@@ -213,6 +220,7 @@ impl Running {
             Some(Why::TimedOut) => Ended::TimedOut,
             Some(Why::Cancelled) => Ended::Cancelled,
             Some(Why::TooMuch) => Ended::TooMuch,
+            Some(Why::NoTerminal(signal)) => Ended::NoTerminal(signal),
             None => status.code().map_or_else(|| Ended::Signal(status.signal().unwrap_or(0)), Ended::Exit),
         };
         let Streams { out, err, .. } = streams;
@@ -229,6 +237,7 @@ impl Running {
         begun: Instant,
         output: &mut dyn FnMut(Output, &[u8]),
     ) -> io::Result<Option<Why>> {
+        let mut looked = Instant::now();
         loop {
             if cancel.is_cancelled() {
                 return Ok(Some(Why::Cancelled));
@@ -240,6 +249,13 @@ impl Running {
             if limits.most.is_some_and(|most| streams.out.kept.total() > most) {
                 return Ok(Some(Why::TooMuch));
             }
+            if looked.elapsed() >= LOOK_FOR_STOP {
+                if let Some(signal) = stopped_by_terminal(self.group) {
+                    return Ok(Some(Why::NoTerminal(signal)));
+                }
+                looked = Instant::now();
+            }
+            let left = Some(left.map_or(LOOK_FOR_STOP, |left| left.min(LOOK_FOR_STOP)));
             if streams.wait(exit, Some(cancel), bounded(left, exit), output)? || self.has_exited(exit)? {
                 return Ok(None);
             }
@@ -278,6 +294,21 @@ impl Running {
 fn bounded(left: Option<Duration>, exit: Option<&OwnedFd>) -> Option<Duration> {
     const LOOK: Duration = Duration::from_millis(5);
     if exit.is_some() { left } else { Some(left.map_or(LOOK, |left| left.min(LOOK))) }
+}
+
+/// The signal with which the kernel stopped a child of ours because it wants the terminal, which its group does not have.
+/// Nobody would ever let it go on. One that a person stopped is left alone.
+#[cfg(target_os = "linux")]
+fn stopped_by_terminal(pid: i32) -> Option<i32> {
+    use rustix::process::{Signal, WaitId, WaitIdOptions, waitid};
+    let look = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let signal = waitid(WaitId::Pid(Pid::from_raw(pid)?), look).ok()??.stopping_signal()?;
+    [Signal::TTIN, Signal::TTOU].iter().any(|one| one.as_raw() == signal).then_some(signal)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn stopped_by_terminal(_: i32) -> Option<i32> {
+    None
 }
 
 /// A file that becomes readable when the process ends.

@@ -223,7 +223,7 @@ impl Git {
         })?;
         let status = match finished.ended {
             Ended::Exit(code) => ExitStatus::from_raw(code << 8),
-            Ended::Signal(signal) => ExitStatus::from_raw(signal),
+            Ended::Signal(signal) | Ended::NoTerminal(signal) => ExitStatus::from_raw(signal),
             Ended::TimedOut | Ended::Cancelled | Ended::TooMuch => {
                 return Err(GitError::TimedOut { command: name_of(args) });
             }
