@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::attempts::{Attempts, Begun};
+use super::cleanup::is_deleted;
 use super::ended::Ended;
 use super::happened::Happened;
 use super::history::{History, Moment, flow_run, happened_to};
@@ -73,7 +74,10 @@ impl Memory {
             Moment::Happened { .. } => None,
         });
         checkpoints.filter(|_| tell).filter_map(Ended::of).for_each(|one| attempts.ended(&one));
-        Ok(Self::of(&RunState::of(&history, hold::is_driven(project, id))))
+        let mut memory = Self::of(&RunState::of(&history, hold::is_driven(project, id)));
+        // One that was deleted is not there again before somebody is told to have begun it.
+        memory.over |= is_deleted(project, id)?;
+        Ok(memory)
     }
 
     fn of(state: &RunState) -> Self {

@@ -129,11 +129,16 @@ impl<'p> Run<'p> {
         E: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         check_name(name)?;
-        let known = self.memory().known.get(name).copied().unwrap_or_default();
-        if let Some(result) = known.result {
+        let known = || self.memory().known.get(name).copied().unwrap_or_default();
+        if let Some(result) = known().result {
             return self.recorded(name, result);
         }
         let _running = Running::of(self, name)?;
+        // Another thread may have done it between the two looks.
+        let known = known();
+        if let Some(result) = known.result {
+            return self.recorded(name, result);
+        }
         let (mut attempt, mut failures) = (known.attempt, known.failures);
         loop {
             attempt += 1;

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use stagepost::flow::cleanup::{self, Policy, is_deleted};
 use stagepost::flow::definition::Retry;
 use stagepost::flow::{Error, Options, Run, RunState, Status, StepOptions};
 use stagepost::model::StepStatus;
@@ -321,4 +322,40 @@ fn damage_is_noticed_before_anything_is_done_or_handed_over() {
     wrong("UPDATE entries SET body = CAST(replace(body, 'step-4', 'step-5') AS BLOB) WHERE seq = 5");
     let error = Run::open(&home.open(), &id, Options::default()).map(drop).unwrap_err();
     assert!(is_damage(&error), "{error}");
+}
+
+#[test]
+fn a_step_that_another_thread_has_just_done_is_not_done_again() {
+    let home = TempProject::git();
+    let project = home.open();
+    let run = Run::open(&project, &run_id("r"), Options::default()).unwrap();
+    for n in 0..400 {
+        let (name, count) = (format!("s{n}"), AtomicU32::new(0));
+        let work = || ok(count.fetch_add(1, Ordering::SeqCst));
+        // Both ask again and again until it is done; the one gets what the other made.
+        let until_done = || while matches!(run.step(&name, work), Err(Error::Running { .. })) {};
+        std::thread::scope(|threads| {
+            threads.spawn(until_done);
+            until_done();
+        });
+        assert_eq!(count.load(Ordering::SeqCst), 1, "{name}");
+    }
+}
+
+#[test]
+fn a_run_that_was_deleted_before_it_ended_is_there_again_when_it_is_begun_again() {
+    let home = TempProject::git();
+    let project = home.open();
+    let id = run_id("r");
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    assert_eq!(run.step("a", || ok(1)).unwrap(), 1);
+    drop(run);
+    let policy = Policy { max_age: Duration::ZERO, only: None };
+    let plan = cleanup::plan(&project, &policy).unwrap();
+    assert_eq!(cleanup::apply(&project, &plan).unwrap().deleted.len(), 1);
+    let run = Run::open(&project, &id, Options::default()).unwrap();
+    assert_eq!(run.step("a", || ok(2)).unwrap(), 2);
+    run.finish().unwrap();
+    assert!(!is_deleted(&project, &id).unwrap());
+    assert_eq!(RunState::load(&project, &id).unwrap().status, Status::Completed);
 }
