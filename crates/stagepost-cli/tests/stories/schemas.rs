@@ -77,6 +77,68 @@ fn gates_questions_answers_and_journeys_fit_their_schemas() {
 }
 
 #[test]
+fn a_flow_file_fits_its_schema_if_it_is_accepted() {
+    let project = TempProject::new();
+    let schema: Value = serde_json::from_str(&project.ok(&["schema", "flow"])).unwrap();
+    let whole = json!({"name": "f", "version": 1, "description": "d", "view": true, "retention": {"keep_last": 3}, "steps": [
+        {"id": "a", "name": "n", "run": "true", "ask": null, "inputs": ["i"], "outputs": ["o", {"name": "r", "path": "p"}],
+         "cwd": ".", "timeout": "5m", "retry": {"attempts": 2, "backoff": "1s"}, "on_failure": "stop", "effects": "none"},
+        {"id": "b", "ask": {"kind": "approve", "on": {"approve": "c"}, "languages": ["en"], "risk": "low"}},
+        {"id": "c", "refine": {"planner": "p", "judge": ["j"], "validator": "v", "approve_at": 8}},
+    ]});
+    let nothing = [
+        "/version",
+        "/description",
+        "/view",
+        "/retention",
+        "/steps/0/name",
+        "/steps/0/inputs",
+        "/steps/0/outputs",
+        "/steps/0/cwd",
+        "/steps/0/timeout",
+        "/steps/0/retry",
+        "/steps/0/retry/backoff",
+        "/steps/0/on_failure",
+        "/steps/0/effects",
+        "/steps/0/outputs/1/name",
+        "/steps/1/ask/on",
+        "/steps/1/ask/languages",
+        "/steps/1/ask/risk",
+        "/steps/2/refine/validator",
+        "/steps/2/refine/approve_at",
+    ];
+    let good = nothing.map(|place| (place, json!(null))).into_iter().chain([
+        ("/name", json!(false)),
+        ("/steps/0/name", json!(1)),
+        ("/steps/0/inputs/0", json!(2024)),
+        ("/steps/0/outputs/0", json!(1.5)),
+        ("/steps/0/cwd", json!(7)),
+    ]);
+    let bad = [
+        ("/name", json!(null)),
+        ("/steps/0/id", json!(null)),
+        ("/steps/0/run", json!(null)),
+        ("/steps/1/ask/languages/0", json!("xx")),
+        ("/steps/2/refine/planner", json!(null)),
+    ];
+    let judge = |place: &str, value: Value| {
+        let mut altered = whole.clone();
+        *altered.pointer_mut(place).unwrap_or_else(|| panic!("no {place}")) = value;
+        project.write("flow.json", altered.to_string());
+        let checked = project.run(&["flow", "check", "flow.json"]);
+        (checked.code == 0, checked.err, faults(&schema, &schema, &altered, "$"))
+    };
+    for (place, value) in good {
+        let (accepted, why, faults) = judge(place, value.clone());
+        assert!(accepted && faults.is_empty(), "{place}: {value}: {why} {faults:?}");
+    }
+    for (place, value) in bad {
+        let (accepted, _, faults) = judge(place, value.clone());
+        assert!(!accepted && !faults.is_empty(), "{place}: {value}");
+    }
+}
+
+#[test]
 fn the_check_itself_finds_what_does_not_fit() {
     let project = TempProject::new();
     let saved = project.json(&["save", "-m", "x"]);
@@ -119,11 +181,15 @@ fn faults(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<String> 
         let fit = parts.iter().any(|part| faults(root, part, value, at).is_empty());
         found.extend((!fit).then(|| format!("{at}: {value} fits no part of {choice}")));
     }
+    if let Some(not) = schema.get("not").filter(|not| not.get("pattern").is_none()) {
+        found.extend(faults(root, not, value, at).is_empty().then(|| format!("{at}: {value} fits {not}")));
+    }
     for part in schema["allOf"].as_array().into_iter().flatten() {
         found.extend(faults(root, part, value, at));
     }
     for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-        found.extend(value.get(name).is_none().then(|| format!("{at}: no `{name}`")));
+        let is_missing = value.is_object() && value.get(name).is_none();
+        found.extend(is_missing.then(|| format!("{at}: no `{name}`")));
     }
     for (name, part) in schema["properties"].as_object().into_iter().flatten() {
         found.extend(

@@ -26,11 +26,32 @@ fn described(description: &str, mut schema: Value) -> Value {
     schema
 }
 
-fn object(description: &str, required: &[&str], properties: Value) -> Value {
+fn object(description: &str, required: &[&str], mut properties: Value) -> Value {
+    for (name, property) in properties.as_object_mut().into_iter().flatten() {
+        if !required.contains(&name.as_str()) {
+            allow_null(property);
+        }
+    }
     json!({
         "type": "object", "description": description, "required": required, "additionalProperties": false,
         "properties": properties,
     })
+}
+
+/// Lets a key stand without a value, which is as good as none.
+fn allow_null(schema: &mut Value) {
+    for (key, null) in
+        [("enum", Value::Null), ("anyOf", json!({ "type": "null" })), ("oneOf", json!({ "type": "null" }))]
+    {
+        if let Some(several) = schema[key].as_array_mut() {
+            return several.push(null);
+        }
+    }
+    match schema.get_mut("type") {
+        Some(Value::Array(types)) => types.push("null".into()),
+        Some(only) => *only = json!([only, "null"]),
+        None => {}
+    }
 }
 
 fn text(description: &str) -> Value {
@@ -64,8 +85,15 @@ fn step_id(description: &str) -> Value {
     })
 }
 
+/// A text; numbers and truth values count as they are written.
+fn word(description: &str) -> Value {
+    json!({ "type": ["string", "number", "boolean"], "description": description })
+}
+
 fn path(description: &str) -> Value {
-    json!({ "type": "string", "minLength": 1, "not": { "pattern": "^/|(^|/)\\.\\.(/|$)" }, "description": description })
+    let mut path = word(description);
+    (path["minLength"], path["not"]) = (1.into(), json!({ "pattern": "^/|(^|/)\\.\\.(/|$)" }));
+    path
 }
 
 fn command(description: &str) -> Value {
@@ -107,8 +135,8 @@ pub(super) fn flow() -> Value {
         "A flow: steps that survive a crash.",
         &["name", "steps"],
         json!({
-            "version": { "const": 1, "description": "The version of this format." },
-            "name": described("What the flow is called.", json!({ "type": ["string", "number"] })),
+            "version": { "enum": [1], "description": "The version of this format." },
+            "name": word("What the flow is called."),
             "description": text("What it is for."),
             "env": variables("What is added to the environment of every step."),
             "secrets": secrets("Variables that come from outside; their values are stored nowhere."),
@@ -131,7 +159,7 @@ pub(super) fn step() -> Value {
         &["id"],
         json!({
             "id": step_id("What everything else calls it."),
-            "name": described("What people call it.", json!({ "type": ["string", "number"] })),
+            "name": word("What people call it."),
             "description": text("What it is for."),
             "run": command("The command to run."),
             "ask": ask(),
@@ -153,7 +181,9 @@ pub(super) fn step() -> Value {
             "verify": command("Says, by ending with 0, that the step did what it should."),
         }),
     );
-    step["oneOf"] = json!([{ "required": ["run"] }, { "required": ["ask"] }, { "required": ["refine"] }]);
+    // Without a value it is as good as none.
+    let does = |key: &str| json!({ "required": [key], "properties": { key: { "not": { "type": "null" } } } });
+    step["oneOf"] = json!([does("run"), does("ask"), does("refine")]);
     step
 }
 
@@ -209,7 +239,7 @@ pub(super) fn ask() -> Value {
             "multiple": flag("Whether several options may be chosen.", false),
             "risk": one_of("How much is at stake.", &["low", "normal", "high"]),
             "phrase": text("The only words that agree; with them the risk is high."),
-            "languages": list("The languages in which an answer counts.", json!({ "type": "string" })),
+            "languages": list("The languages in which an answer counts.", one_of("A language.", &["en", "es", "fr", "de"])),
             "unclear": one_of("What an answer that is not understood does.", &["ask_again", "answers"]),
             "tries": count("So often it is asked again; default 3.", 100),
             "on": { "type": "object", "description": "Where answers lead: a step, or `end`.",
@@ -241,7 +271,7 @@ pub(super) fn expires() -> Value {
 }
 
 pub(super) fn refine() -> Value {
-    let score = |description: &str, usual: f64| json!({ "type": "number", "minimum": 0, "default": usual, "description": description });
+    let score = |description: &str, usual: f64| json!({ "type": "number", "minimum": 0, "maximum": 1_000_000, "default": usual, "description": description });
     object(
         "Proposing and judging until it is good enough.",
         &["planner", "judge"],
