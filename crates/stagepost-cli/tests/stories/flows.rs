@@ -525,3 +525,31 @@ fn a_key_moves_with_the_project_and_is_no_other_runs() {
     assert_eq!((&keys[0], &keys[2]), (&keys[1], &keys[3]), "the same after a move");
     assert_ne!(keys[0], keys[2], "a new run of the same name at the same place is another one");
 }
+
+#[test]
+fn a_plan_that_would_be_refused_says_so() {
+    let project = project(THREE);
+    project.write("fail", "");
+    assert_eq!(project.run(&["flow", "run", "flow.yaml", "--run-id", "r1"]).code, 1);
+    let refused = |part: &str| {
+        for args in [&["flow", "plan", "r1"][..], &["flow", "why", "r1", "two"]] {
+            let planned = project.run(args);
+            assert_eq!(planned.code, 0, "{planned:?}");
+            assert!(
+                planned.err.contains("nothing of this is done") && planned.err.contains(part),
+                "{planned:?}"
+            );
+        }
+    };
+    assert_eq!(project.run(&["flow", "plan", "r1"]).err, "");
+    project.write("flow.yaml", THREE.replace("echo hello", "echo other"));
+    refused("changed");
+    project.write("flow.yaml", THREE);
+    std::fs::remove_file(project.folder.join("fail")).unwrap();
+    project.write("slow", "");
+    let mut child = started(&project, &["flow", "resume", "r1"], "one two two");
+    refused("is being driven by process");
+    project.ok(&["flow", "cancel", "r1"]);
+    child.wait().unwrap();
+    refused("is cancelled already");
+}

@@ -58,7 +58,7 @@ impl Runner<'_, '_> {
 }
 
 /// Completes a question with what other steps left.
-fn prompt(ask: &Ask, document: &Value) -> Result<Prompt, String> {
+pub(super) fn prompt(ask: &Ask, document: &Value) -> Result<Prompt, String> {
     let mut prompt = ask.prompt.clone();
     // Whoever writes only a message that asks has written the question.
     if prompt.question.is_empty() && prompt.message.trim_end().ends_with('?') {
@@ -83,7 +83,7 @@ fn prompt(ask: &Ask, document: &Value) -> Result<Prompt, String> {
 }
 
 /// What an answer hands on to the steps after it.
-fn answer(gate: &Gate) -> Value {
+pub(super) fn answer(gate: &Gate) -> Value {
     let action = gate.action().map(|action| action.name());
     match gate.answer() {
         Some(answer) => json!({

@@ -19,7 +19,7 @@ use super::schedule::Known;
 use super::state::{RunState, Status, StepState};
 use super::view::{self, Publisher};
 use super::watch::Progress;
-use super::{Error, prune};
+use super::{Error, foresee, prune};
 use crate::gate::{Gates, Origin};
 use crate::model::{Run as RunRecord, RunId, RunKind, has_tokens};
 use crate::process::{self, Cancel};
@@ -160,8 +160,34 @@ impl<'p> Flows<'p> {
 
     /// Says what going on with a run would do with each step, and does nothing.
     pub fn plan(&self, id: &RunId, resume: &Resume) -> Result<Plan, Error> {
+        Ok(self.plan_and_refusal(id, resume)?.0)
+    }
+
+    /// As [`Flows::plan`], and why going on so would be refused as things stand, if it would.
+    pub fn plan_and_refusal(&self, id: &RunId, resume: &Resume) -> Result<(Plan, Option<Error>), Error> {
         let begun = attempts::read(&hold::folder(self.project, id));
-        Ok(resume::prepare(self.project, id, resume, &begun)?.plan)
+        let prepared = resume::prepare(self.project, id, resume, &begun)?;
+        let mut refused = match hold::is_driven(self.project, id) {
+            true => Some(hold::held(self.project, id)),
+            false => prepared.check(resume).err(),
+        };
+        let mut plan = prepared.plan.clone();
+        let known = prepared.known(self.project, &begun);
+        match known.and_then(|known| self.led_back(&prepared, known)) {
+            Ok(led_back) => plan.lead_back(&led_back),
+            // What is damaged is told by who goes on.
+            Err(error) => refused = refused.or(Some(error)),
+        }
+        Ok((plan, refused))
+    }
+
+    fn led_back(
+        &self,
+        prepared: &resume::Prepared,
+        known: HashMap<String, Known>,
+    ) -> Result<BTreeMap<String, String>, Error> {
+        let state = &prepared.state;
+        foresee::given_up_at_once(self.project, &state.run.id, &prepared.flow, &state.input, known)
     }
 
     /// Goes on with a run after its last completed step.

@@ -53,7 +53,7 @@ impl Hold {
             };
             let exclusive = FlockOperation::NonBlockingLockExclusive;
             let Some(file) = Locked::wait(file, exclusive, LOOK).map_err(failed("lock", &path))? else {
-                return Err(Error::Held { run: run.clone(), holder: holder(&folder) });
+                return Err(held(project, run));
             };
             // Who held it before may have tidied the file away between our opening and our locking it.
             if is_at(&file, &path) {
@@ -110,9 +110,11 @@ pub fn begun(project: &Project, run: &RunId) -> HashMap<String, u32> {
     attempts::read(&folder(project, run)).attempts
 }
 
-fn holder(folder: &Path) -> String {
-    match attempts::read(folder).driver {
+/// The error of whoever wants to drive a run that somebody drives.
+pub(super) fn held(project: &Project, run: &RunId) -> Error {
+    let holder = match attempts::read(&folder(project, run)).driver {
         Some(driver) => format!("process {}", driver.pid),
         None => "another process".to_owned(),
-    }
+    };
+    Error::Held { run: run.clone(), holder }
 }

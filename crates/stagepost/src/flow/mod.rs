@@ -39,6 +39,7 @@ mod watch;
 mod ask;
 mod attempt;
 mod flows;
+mod foresee;
 mod refine;
 mod resume;
 mod rollback;

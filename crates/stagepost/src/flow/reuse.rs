@@ -66,6 +66,11 @@ pub enum Verdict {
         /// That step.
         with: String,
     },
+    /// An answer or a failure leads back to it, or to what it depends on.
+    LedBack {
+        /// Which one, in words.
+        why: String,
+    },
     /// The question that it asked is open again.
     Reopened,
     /// Its result was pruned, and a step that is to be done needs it.
@@ -83,6 +88,7 @@ impl Verdict {
             Verdict::Changed { .. } => "changed",
             Verdict::Downstream { .. } => "downstream",
             Verdict::RolledBack { .. } => "rolled_back",
+            Verdict::LedBack { .. } => "led_back",
             Verdict::Reopened => "reopened",
             Verdict::Pruned => "pruned",
         }
@@ -130,6 +136,15 @@ impl Plan {
         let unknown = |step: &&StepState| flow.step(&owner(&step.step)).is_none() && step.current().is_some();
         let removed = state.steps.iter().filter(unknown).map(|step| step.step.clone()).collect();
         Self { steps, removed }
+    }
+
+    /// Takes in which results that hold are given up as soon as the run goes on, and why.
+    pub(super) fn lead_back(&mut self, given_up: &BTreeMap<String, String>) {
+        for planned in self.steps.iter_mut().filter(|planned| planned.verdict.is_reuse()) {
+            if let Some(why) = given_up.get(&planned.step) {
+                planned.verdict = Verdict::LedBack { why: why.clone() };
+            }
+        }
     }
 
     /// Finds a step.

@@ -134,7 +134,7 @@ impl Prompt {
     }
 
     /// Fills in what can be derived and refuses what could not be answered. Tokens are still in it, for its hash.
-    pub(super) fn complete(mut self) -> Result<Self, Error> {
+    pub(crate) fn complete(mut self) -> Result<Self, Error> {
         let invalid = |what: String| Error::Invalid { what };
         route::check(self.kind, &self.data).map_err(|error| invalid(format!("the data: {error}")))?;
         if self.options.is_empty() && self.kind == Kind::SelectRoute {

@@ -1,6 +1,6 @@
 //! Flows that ask a person, or propose and judge.
 
-use stagepost::flow::{Outcome, Resume, Status};
+use stagepost::flow::{Outcome, Resume, Status, Verdict};
 use stagepost::gate::{Gates, Origin, Said};
 
 use crate::support::Story;
@@ -117,4 +117,19 @@ fn what_was_proposed_before_a_failure_is_not_proposed_again() {
     assert_eq!(story.lines("log"), "plan judge plan judge");
     assert_eq!(story.resume_as(REFINE, Resume::default()).unwrap(), Outcome::Completed);
     assert_eq!(story.lines("log"), "plan judge plan judge judge");
+}
+
+#[test]
+fn a_plan_knows_where_an_answer_leads_back_to() {
+    let story = Story::new();
+    story.start(FLOW).unwrap();
+    assert!(story.plan().step("draft").unwrap().is_reuse());
+    answer(&story, "please make it shorter");
+    let plan = story.plan();
+    let Some(Verdict::LedBack { why }) = plan.step("draft") else { panic!("{plan:?}") };
+    assert_eq!(why, "step `approve` was answered with refine");
+    story.resume(Resume::default()).unwrap();
+    assert!(story.plan().step("draft").unwrap().is_reuse(), "that was done");
+    answer(&story, "approve");
+    assert!(story.plan().step("draft").unwrap().is_reuse(), "a yes leads on");
 }

@@ -16,7 +16,7 @@ use crate::ui::{self, CYAN, Form};
 /// Show what resuming a run would do with each step, and do nothing
 ///
 /// Steps are reuse, new, failed, interrupted, changed (what they are made from), downstream (of a step that is done again),
-/// reopened (their question) or pruned; results of steps that the flow does not have any more are removed.
+/// led back to (by an answer or a failure), reopened (their question) or pruned; results of steps that the flow does not have any more are removed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlanArgs {
     /// The run: its name or the start of it, `@` for the newest
@@ -64,14 +64,25 @@ pub(crate) fn run(app: &App, args: &PlanArgs) -> Result<(), Failure> {
     let id = Flows::of(&project).resolve(&args.run)?;
     let source = drive::source_now(app, &project, &id, args.file.as_deref())?;
     let resume = Resume { source, after: args.step.clone(), ..Resume::default() };
-    print(app, &id, &Flows::of(&project).plan(&id, &resume)?)
+    let (plan, refused) = Flows::of(&project).plan_and_refusal(&id, &resume)?;
+    print(app, &id, &plan)?;
+    say_refused(app, &plan, refused.as_ref());
+    Ok(())
+}
+
+/// Says that resuming would do nothing of the plan, as things stand.
+fn say_refused(app: &App, plan: &Plan, refused: Option<&stagepost::flow::Error>) {
+    if let Some(error) = refused.filter(|_| !plan.is_done()) {
+        app.ui.say(format!("nothing of this is done by `flow resume` as things stand: {error}"));
+    }
 }
 
 pub(crate) fn why(app: &App, args: &WhyArgs) -> Result<(), Failure> {
     let project = app.open()?;
     let id = Flows::of(&project).resolve(&args.run)?;
     let source = drive::source_now(app, &project, &id, args.file.as_deref())?;
-    let plan = Flows::of(&project).plan(&id, &Resume { source, ..Resume::default() })?;
+    let resume = Resume { source, ..Resume::default() };
+    let (plan, refused) = Flows::of(&project).plan_and_refusal(&id, &resume)?;
     let known = || plan.steps.iter().map(|one| one.step.clone()).collect();
     let missing = || stagepost::flow::Error::NoStep { step: args.step.clone(), known: known() };
     let verdict = plan.step(&args.step).ok_or_else(missing)?;
@@ -79,6 +90,7 @@ pub(crate) fn why(app: &App, args: &WhyArgs) -> Result<(), Failure> {
         return app.ui.json(&Output::new(Why { run: &id, step: &args.step, verdict }));
     }
     app.ui.line(format!("{}: {}", args.step, because(verdict)))?;
+    say_refused(app, &plan, refused.as_ref());
     let state = RunState::load(&project, &id)?;
     let last = state.step(&args.step).and_then(|step| step.last());
     match last {
@@ -147,6 +159,7 @@ fn because(verdict: &Verdict) -> String {
                 ui::printable(with)
             )
         }
+        Verdict::LedBack { why } => format!("led back: {why}"),
         Verdict::Reopened => "reopened: its question is open again".to_owned(),
         Verdict::Pruned => "pruned: its result is needed and was pruned".to_owned(),
         other => other.name().to_owned(),
