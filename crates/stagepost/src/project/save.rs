@@ -82,9 +82,15 @@ impl WrittenJson {
 
     /// Says what keeps it from being read back, which can only be its depth.
     fn fault(&self) -> Option<serde_json::Error> {
-        let opened = self.0.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
-        if opened < SHALLOW { None } else { json_fault(&self.0) }
+        if count_opened(&self.0) < SHALLOW { None } else { json_fault(&self.0) }
     }
+}
+
+/// Counts the bytes that may open a list or an object. Those two differ in one bit, and counts that fit into a byte are what
+/// a processor adds many of at once: this is done for every result of a step.
+fn count_opened(json: &[u8]) -> usize {
+    let in_part = |part: &[u8]| part.iter().map(|byte| u8::from(byte | 0x20 == b'{')).sum::<u8>();
+    json.chunks(usize::from(u8::MAX)).map(|part| usize::from(in_part(part))).sum()
 }
 
 /// What opens no more lists and objects than this can be read, however they lie in each other: `serde_json` reads 127.
@@ -418,5 +424,20 @@ impl<'de> serde::de::Visitor<'de> for Depth {
     fn visit_map<A: serde::de::MapAccess<'de>>(self, mut members: A) -> Result<Depth, A::Error> {
         while members.next_entry::<Depth, Depth>()?.is_some() {}
         Ok(Depth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_opens_is_counted_in_parts_of_any_length() {
+        for length in [0, 1, 254, 255, 256, 1000] {
+            assert_eq!(count_opened(&vec![b'['; length]), length);
+            let mixed: Vec<u8> = (0..length).map(|n| b"{x[}]\"\x5a\x5c"[n % 8]).collect();
+            let opened = mixed.iter().filter(|byte| matches!(byte, b'[' | b'{')).count();
+            assert_eq!(count_opened(&mixed), opened);
+        }
     }
 }
