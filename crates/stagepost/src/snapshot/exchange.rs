@@ -137,6 +137,18 @@ mod tests {
         move |path| Ok(text(path).as_deref() == expected)
     }
 
+    /// Expects the old one; after the first look, and before the exchange, something happens.
+    fn old_but_then(happens: impl Fn()) -> impl Fn(&Path) -> io::Result<bool> {
+        let looks = Cell::new(0);
+        move |seen| {
+            let expected = text(seen).as_deref() == Some("old");
+            if looks.replace(looks.get() + 1) == 0 {
+                happens();
+            }
+            Ok(expected)
+        }
+    }
+
     #[test]
     fn what_was_expected_makes_way_and_comes_out() {
         for there in [Some("old"), None] {
@@ -160,16 +172,7 @@ mod tests {
     #[test]
     fn what_came_a_moment_before_us_goes_back() {
         let Files { new, path, .. } = &files(Some("old"));
-        let looks = Cell::new(0);
-        // Between the look and the exchange somebody else's takes the place of the old one.
-        let was = |seen: &Path| {
-            looks.set(looks.get() + 1);
-            let expected = text(seen).as_deref() == Some("old");
-            if looks.get() == 1 {
-                fs::write(path, "theirs").unwrap();
-            }
-            Ok(expected)
-        };
+        let was = old_but_then(|| fs::write(path, "theirs").unwrap());
         assert_eq!(place(new, path, was).unwrap(), Placed::Changed);
         assert_eq!((text(path).as_deref(), text(new).as_deref()), (Some("theirs"), Some("ours")));
     }
@@ -177,20 +180,14 @@ mod tests {
     #[test]
     fn a_git_that_looked_before_us_is_waited_for_and_told_of() {
         let Files { new, path, .. } = &files(Some("old"));
-        let looks = Cell::new(0);
-        let was = |seen: &Path| {
-            looks.set(looks.get() + 1);
-            let expected = text(seen).as_deref() == Some("old");
-            if looks.get() == 1 {
-                fs::write(with_lock(path), "theirs").unwrap();
-                let (lock, path) = (with_lock(path), path.clone());
-                std::thread::spawn(move || {
-                    std::thread::sleep(Duration::from_millis(30));
-                    fs::rename(lock, path).unwrap();
-                });
-            }
-            Ok(expected)
-        };
+        let was = old_but_then(|| {
+            fs::write(with_lock(path), "theirs").unwrap();
+            let (lock, path) = (with_lock(path), path.clone());
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(30));
+                fs::rename(lock, path).unwrap();
+            });
+        });
         assert_eq!(place(new, path, was).unwrap(), Placed::Overtaken);
         assert_eq!((text(path).as_deref(), text(new).as_deref()), (Some("theirs"), Some("old")));
     }

@@ -100,7 +100,7 @@ impl Snapshots {
         self.user_refs.delete(names)
     }
 
-    /// Says whether something is left from a merge that only git's own commit puts away, or HEAD is no plain file.
+    /// Says whether something is left from a merge that only git's own commit puts away, or refs are no files.
     pub(crate) fn only_git_commits(&self) -> bool {
         let Some(user) = &self.user else { return true };
         let left = ["SQUASH_MSG", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE"];
