@@ -264,13 +264,23 @@ def session_create(making):
     return f"session create {SESSION} --phase validate --description three"
 
 
-@case("session-create-hooks", atomic=True, git_acts=True, again=MORE, short=False)
-def session_create_hooks(making):
-    """With a hook git commits by itself, and a kill can leave its lock until the next command."""
+def hooked(making, **hooks):
     with_sessions(making)
-    making.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 0\n", mode=0o755)
+    for name, script in hooks.items():
+        making.write(".git/hooks/" + name.replace("_", "-"), "#!/bin/sh\n" + script + "\n", mode=0o755)
     making.write("read me.txt", "three\n")
     return f"session create {SESSION} --phase validate --description three"
+
+
+@case("session-create-hooks", atomic=True, again=MORE, short=False)
+def session_create_hooks(making):
+    return hooked(making, pre_commit="exit 0", commit_msg='echo "TICKET-1 $(cat "$1")" > "$1"', post_commit="exit 0")
+
+
+@case("session-create-refs-hook", atomic=True, git_acts=True, again=MORE, short=False)
+def session_create_refs_hook(making):
+    """git moves the branch by itself where a hook is told of refs, and a kill can leave its lock until the next command."""
+    return hooked(making, reference_transaction="exit 0")
 
 
 @case("session-create-first", atomic=True, again=MORE, short=False)

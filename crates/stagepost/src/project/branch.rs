@@ -1,11 +1,11 @@
 //! Acting as the user through git: a commit on the branch and annotated tags, with their hooks, identity and signing.
 //!
-//! What fails is told as what it is, and leaves index and branch as they were. Where no hook has a say, git makes the commit and
-//! the branch is moved here, because a git that is killed while it moves a branch leaves a lock that stops every other git.
+//! What fails is told as what it is, and leaves index and branch as they were.
+
+mod commit;
 
 use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -13,7 +13,8 @@ use super::Project;
 use super::cut_off::tag_ref;
 use crate::model::{ObjectId, RepoPath};
 use crate::process::Guard;
-use crate::snapshot::{AT_WORK, Move, Operation, RefError, Told, at_work};
+use crate::snapshot::{AT_WORK, Move, Operation, RefError, at_work};
+use commit::{HOOKS, is_run};
 
 /// What went wrong when git acted as the user.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +100,10 @@ pub fn operation_name(operation: Operation) -> &'static str {
     }
 }
 
+/// What git is asked for, as it is told when it fails.
+const COMMIT: &str = "commit";
+const TAG: &str = "tag the checkpoint";
+
 /// A commit and its branch are on disk when git ends.
 const DURABLE: [&str; 2] = ["-c", "core.fsync=committed"];
 
@@ -121,14 +126,18 @@ const ALONE: [&str; 8] = [
 pub(super) struct UserGit<'a> {
     project: &'a Project,
     index: Option<PathBuf>,
+    author: Option<Author>,
 }
+
+/// Whom git takes for the author of a commit, and when, as it is told.
+type Author = [(&'static str, String); 3];
 
 impl Project {
     pub(super) fn user_git(&self) -> Result<UserGit<'_>, BranchError> {
         if self.place.git.is_none() {
             return Err(BranchError::NoRepository { root: self.place.root.clone() });
         }
-        Ok(UserGit { project: self, index: None })
+        Ok(UserGit { project: self, index: None, author: None })
     }
 
     /// See [`Snapshots::guard_refs`](crate::snapshot::Snapshots::guard_refs).
@@ -142,6 +151,7 @@ impl UserGit<'_> {
         let mut command = self.project.context.git.as_user(&self.project.place.root);
         command.args(args).env(AT_WORK, at_work());
         command.envs(self.index.as_ref().map(|index| ("GIT_INDEX_FILE", index)));
+        command.envs(self.author.iter().flatten().map(|(name, value)| (name, value)));
         command
     }
 
@@ -169,73 +179,20 @@ impl UserGit<'_> {
         Self { index: Some(index.to_owned()), ..self }
     }
 
-    /// Stages what differs and commits it. `paths` names what differs; without them git looks itself.
-    pub(super) fn commit(&self, paths: Option<&[RepoPath]>, message: &str) -> Result<(), BranchError> {
+    /// Stages what differs and commits it. `paths` names what differs; without them git looks itself. `tell` is told of a
+    /// commit that does not have this message, before a branch names it.
+    pub(super) fn commit<E: From<BranchError>>(
+        &self,
+        paths: Option<&[RepoPath]>,
+        message: &str,
+        tell: impl FnOnce(&ObjectId) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.stage(paths)?;
-        match self.commit_and_move(message)? {
-            Move::Done => Ok(()),
-            Move::NeedsGit => self.commit_staged(message),
+        let Some(made) = self.make(message)? else { return Ok(self.commit_staged(message)?) };
+        if made.reworded {
+            tell(&made.commit)?;
         }
-    }
-
-    /// Has git make the commit of what is staged, and moves the branch to it without a lock.
-    fn commit_and_move(&self, message: &str) -> Result<Move, BranchError> {
-        let doing = "commit";
-        let failed = |error: RefError| match error {
-            source @ (RefError::Moved { .. } | RefError::Locked { .. }) => BranchError::Meanwhile { source },
-            error => BranchError::Failed { doing, message: error.to_string() },
-        };
-        let Ok(snapshots) = self.project.snapshots() else { return Ok(Move::NeedsGit) };
-        let Some(habits) = self.habits()?.filter(|_| !snapshots.only_git_commits()) else {
-            return Ok(Move::NeedsGit);
-        };
-        let head = snapshots.state_of_repository().map_err(failed)?.head;
-        let tree = self.made(doing, &["write-tree"], b"")?;
-        let mut args = vec!["commit-tree", "-F", "-"];
-        args.extend(habits.signs_commits.then_some("-S"));
-        args.extend(head.iter().flat_map(|head| ["-p", head.as_str()]));
-        args.push(tree.as_str());
-        let commit = self.made(doing, &args, &whole_lines(message))?;
-        let who = self.committer(&commit, head.as_ref())?;
-        let initial = if head.is_none() { " (initial)" } else { "" };
-        let message = format!("commit{initial}: {}", message.lines().next().unwrap_or_default());
-        let told = Told { who, message, begins: habits.keeps_logs };
-        snapshots.advance(head.as_ref(), &commit, &told).map_err(failed)
-    }
-
-    /// Has git make an object, durably, and returns its name.
-    fn made(&self, doing: &'static str, args: &[&str], input: &[u8]) -> Result<ObjectId, BranchError> {
-        let mut command = self.command(&DURABLE);
-        command.args(args);
-        let answer = self.run(doing, command, input)?;
-        let id = String::from_utf8_lossy(&answer.stdout).trim().parse();
-        id.ok().filter(|_| answer.status.success()).ok_or_else(|| self.explain(doing, &answer))
-    }
-
-    /// Returns who made a commit and when, as a reflog says it; an error if it changes nothing.
-    fn committer(&self, commit: &ObjectId, head: Option<&ObjectId>) -> Result<String, BranchError> {
-        let mut args = vec!["-c", "i18n.logOutputEncoding=UTF-8", "show", "--no-patch", "--date=raw"];
-        args.extend(["--format=%T%x00%cn <%ce> %cd%x00", commit.as_str()]);
-        args.extend(head.map(ObjectId::as_str));
-        let text = self.ask("read a commit", &args)?;
-        let mut fields = text.split('\0').map(str::trim_start);
-        let (tree, who, before) = (fields.next(), fields.next().unwrap_or_default(), fields.next());
-        if head.is_some() && tree == before {
-            return Err(BranchError::NothingToCommit);
-        }
-        Ok(who.to_owned())
-    }
-
-    /// Reads what the configuration says of commits; `None` if a hook may have a say in what git does.
-    fn habits(&self) -> Result<Option<Habits>, BranchError> {
-        let hooks = self.project.snapshots().map_or(true, |snapshots| snapshots.has_hooks());
-        if hooks {
-            return Ok(None);
-        }
-        let doing = "read the configuration";
-        let answer = self.run(doing, self.command(&["config", "--list", "-z"]), b"")?;
-        succeeded(doing, &answer)?;
-        Ok(Habits::of(&String::from_utf8_lossy(&answer.stdout)))
+        Ok(self.move_to(&made)?)
     }
 
     /// Returns the parents of a commit as git lists them, its tree and its message.
@@ -275,10 +232,9 @@ impl UserGit<'_> {
     }
 
     fn commit_staged(&self, message: &str) -> Result<(), BranchError> {
-        let doing = "commit";
         let args = [DURABLE[0], DURABLE[1], "commit", "--quiet", VERBATIM, "--file=-"];
-        let answer = self.run(doing, self.command(&args), &whole_lines(message))?;
-        if answer.status.success() { Ok(()) } else { Err(self.explain(doing, &answer)) }
+        let answer = self.run(COMMIT, self.command(&args), &whole_lines(message))?;
+        if answer.status.success() { Ok(()) } else { Err(self.explain(COMMIT, &answer)) }
     }
 
     /// Makes an annotated tag, in the place of an older one of that name if `replace` is set.
@@ -289,13 +245,12 @@ impl UserGit<'_> {
         message: &str,
         replace: bool,
     ) -> Result<(), BranchError> {
-        let doing = "tag the checkpoint";
         let mut args = vec![DURABLE[0], DURABLE[1], "tag", "--annotate", VERBATIM, "--file=-"];
         args.extend(replace.then_some("--force"));
         args.extend([name, commit.as_str()]);
-        let answer = self.run(doing, self.command(&args), &whole_lines(message))?;
+        let answer = self.run(TAG, self.command(&args), &whole_lines(message))?;
         if !answer.status.success() {
-            return Err(self.explain(doing, &answer));
+            return Err(self.explain(TAG, &answer));
         }
         self.sync_tags().map_err(|source| BranchError::Sync { source })
     }
@@ -316,11 +271,13 @@ impl UserGit<'_> {
         if names.is_empty() {
             return Ok(());
         }
-        if self.habits()?.is_some() {
+        if !self.hooks_see_refs()? {
             return self.delete_here(names);
         }
+        let doing = "delete tags";
         let _guard = self.project.guard_refs(names.iter().cloned().map(tag_ref));
-        self.delete_with(self.command(&["update-ref", "-z", "--stdin"]), names)
+        let lines: String = names.iter().map(|name| format!("delete refs/tags/{name}\0\0")).collect();
+        succeeded(doing, &self.run(doing, self.command(&["update-ref", "-z", "--stdin"]), lines.as_bytes())?)
     }
 
     /// Deletes tags without a lock where they are files.
@@ -335,12 +292,6 @@ impl UserGit<'_> {
     /// Deletes a tag that was made by something that did not get through.
     pub(super) fn take_tag_back(&self, name: &str) -> Result<(), BranchError> {
         self.delete_here(&[name.to_owned()])
-    }
-
-    fn delete_with(&self, command: Command, names: &[String]) -> Result<(), BranchError> {
-        let doing = "delete tags";
-        let lines: String = names.iter().map(|name| format!("delete refs/tags/{name}\0\0")).collect();
-        succeeded(doing, &self.run(doing, command, lines.as_bytes())?)
     }
 
     /// Lists tags that start with `prefix`: name, commit, time in seconds, and the first lines of the message.
@@ -379,7 +330,7 @@ impl UserGit<'_> {
             return BranchError::NoIdentity { message };
         }
         let tells = ["gpg", "sign the data", "ssh-keygen"].iter().any(|word| message.contains(word));
-        let setting = if doing == "commit" { "commit.gpgSign" } else { "tag.gpgSign" };
+        let setting = if doing == TAG { "tag.gpgSign" } else { "commit.gpgSign" };
         let is_on = || {
             let asked = self.ask("read a setting", &["config", "--type=bool", "--get", setting]);
             asked.is_ok_and(|value| value.trim_end() == "true")
@@ -387,7 +338,7 @@ impl UserGit<'_> {
         if tells && is_on() {
             return BranchError::Signing { message };
         }
-        if doing == "commit" {
+        if doing == COMMIT {
             if silent(&["diff", "--cached", "--quiet"]).is_ok_and(|status| status.success()) {
                 return BranchError::NothingToCommit;
             }
@@ -404,40 +355,8 @@ impl UserGit<'_> {
 
     /// The first hook that could have refused a commit.
     fn hook(&self) -> Option<&'static str> {
-        let answer = self.run("find hooks", self.command(&["rev-parse", "--git-path", "hooks"]), b"").ok()?;
-        let folder = String::from_utf8_lossy(&answer.stdout);
-        let folder = self.project.place.root.join(folder.trim_end_matches('\n'));
-        let runs = |name: &&str| {
-            let found = fs::metadata(folder.join(name));
-            found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-        };
-        ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction"].into_iter().find(runs)
-    }
-}
-
-/// What the configuration says of commits.
-#[derive(Debug, PartialEq, Eq)]
-struct Habits {
-    signs_commits: bool,
-    keeps_logs: bool,
-}
-
-impl Habits {
-    /// Reads what `git config --list -z` prints; `None` if it names hooks, which are not looked for here.
-    fn of(list: &str) -> Option<Self> {
-        let mut habits = Self { signs_commits: false, keeps_logs: true };
-        for entry in list.split_terminator('\0') {
-            let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
-            let is_on = !matches!(value.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
-            match name {
-                "core.hookspath" => return None,
-                name if name.starts_with("hook.") => return None,
-                "commit.gpgsign" => habits.signs_commits = is_on,
-                "core.logallrefupdates" => habits.keeps_logs = is_on,
-                _ => {}
-            }
-        }
-        Some(habits)
+        let folder = self.hooks_folder().ok()?;
+        HOOKS.into_iter().find(|name| *name != "post-commit" && is_run(&folder.join(name)))
     }
 }
 
@@ -485,24 +404,4 @@ fn said(answer: &Output) -> String {
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     if lines.is_empty() { answer.status.to_string() } else { lines.join(" / ") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hooks_that_are_configured_are_left_to_git() {
-        assert_eq!(Habits::of("core.bare\nfalse\0core.hookspath\n/x\0"), None);
-        assert_eq!(Habits::of("hook.lint.command\nlint\0"), None);
-    }
-
-    #[test]
-    fn the_last_word_of_a_setting_counts_and_a_name_alone_is_a_yes() {
-        let habits = |signs_commits, keeps_logs| Some(Habits { signs_commits, keeps_logs });
-        assert_eq!(Habits::of(""), habits(false, true));
-        assert_eq!(Habits::of("commit.gpgsign\nfalse\0commit.gpgsign\0"), habits(true, true));
-        assert_eq!(Habits::of("commit.gpgsign\ntrue\0commit.gpgsign\nOff\0"), habits(false, true));
-        assert_eq!(Habits::of("core.logallrefupdates\nfalse\0"), habits(false, false));
-    }
 }

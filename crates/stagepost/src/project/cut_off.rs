@@ -20,7 +20,7 @@ use crate::store::{Batch, EventQuery, NewEntry};
 /// What a checkpoint with a commit and a tag is about to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Began {
-    id: CheckpointId,
+    pub(super) id: CheckpointId,
     tag: String,
     /// What the tag names so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,6 +28,9 @@ pub(super) struct Began {
     /// The message of the commit, if there is to be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    /// The commit, if a hook gave it another message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    commit: Option<ObjectId>,
     /// Where HEAD, branch and index are so far.
     before: Point,
 }
@@ -55,10 +58,16 @@ impl Project {
             tag: marking.tag.clone(),
             tag_before: self.snapshots()?.user_ref(&tag_ref(marking.tag.clone()))?,
             message: marking.commit.clone(),
+            commit: None,
             before: Point::from(snapshot),
         };
         self.say_marking(&Said::Began(began.clone()))?;
         Ok(began)
+    }
+
+    /// Says which commit is meant, where its message does not.
+    pub(super) fn say_commit(&self, began: &Began, commit: &ObjectId) -> Result<(), Error> {
+        self.say_marking(&Said::Began(Began { commit: Some(commit.clone()), ..began.clone() }))
     }
 
     /// Takes back whatever was done; right at any point of it, and when nothing was done. The files were never touched.
@@ -92,8 +101,8 @@ impl Project {
         }
         let (parents, tree, said) = self.user_git()?.read_commit(&head)?;
         let follows = parents == before.position.head.as_ref().map_or("", ObjectId::as_str);
-        // A hook may have added to the message.
-        let ours = follows && said.starts_with(message.trim());
+        // A hook may have added to the message, if only git's own commit could be made.
+        let ours = follows && (Some(&head) == began.commit.as_ref() || said.starts_with(message.trim()));
         let position = Position { head: Some(head), branch: state.branch, index_tree: tree.parse().ok() };
         Ok(ours.then(|| Point { position, ..before.clone() }))
     }
@@ -115,7 +124,8 @@ impl Project {
         Ok(Some(Recovery { of, target: began.id, finished: false, left: Vec::new() }))
     }
 
-    fn cut_off_marking(&self) -> Result<Option<Began>, Error> {
+    /// Returns what began last and has no record.
+    pub(super) fn cut_off_marking(&self) -> Result<Option<Began>, Error> {
         let key = self.place.worktree_key();
         let latest = self.store.events(&EventQuery::latest(Topic::Mark, key))?.pop();
         let Some(Ok(Said::Began(began))) = latest.map(|(_, event)| serde_json::from_value(event.body)) else {

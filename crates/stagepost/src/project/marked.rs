@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::branch::operation_name;
-use super::cut_off::tag_ref;
+use super::cut_off::{Began, tag_ref};
 use super::{BranchError, Error, Project, Save};
 use crate::lock::Lock;
 use crate::model::{Checkpoint, CheckpointId, Mark, ObjectId, RepoPath, Snapshot, without_tokens};
@@ -77,26 +77,32 @@ impl Project {
         let _at_work = Lock::hold_with_children(&self.git_at_work())?;
         let began = self.begin_marking(marking, &snapshot)?;
         let _guard = self.guard_refs(began.refs());
-        let marked = self.commit_and_tag(Captured { snapshot, named, options }, marking);
+        let marked = self.commit_and_tag(Captured { snapshot, named, options }, marking, &began);
         let saved = marked.and_then(|(snapshot, mark)| {
             mark.put(&mut save.metadata);
             self.append(save, marking.id, now, Some(snapshot))
         });
         if saved.is_err() && self.is_surely_missing(&marking.id) {
             // If this fails too, what began is still written down, and the next command takes it back.
+            let began = self.cut_off_marking().ok().flatten().unwrap_or(began);
             let _ = self.take_back(&began);
         }
         saved
     }
 
-    fn commit_and_tag(&self, captured: Captured, marking: &Marking) -> Result<(Snapshot, Mark), Error> {
+    fn commit_and_tag(
+        &self,
+        captured: Captured,
+        marking: &Marking,
+        began: &Began,
+    ) -> Result<(Snapshot, Mark), Error> {
         if captured.snapshot.index_tree.is_none() {
             return Err(BranchError::Conflicts.into());
         }
         let clean = is_clean(&captured.snapshot);
         let wanted = marking.commit.as_ref().filter(|_| !clean && has_something(&captured.snapshot));
         let (snapshot, staging) = match wanted {
-            Some(message) => self.commit_captured(captured, message, &marking.id)?,
+            Some(message) => self.commit_captured(captured, message, began)?,
             None => {
                 if !captured.named {
                     self.snapshots()?.name(&marking.id, &captured.snapshot)?;
@@ -123,14 +129,16 @@ impl Project {
         &self,
         captured: Captured,
         message: &str,
-        id: &CheckpointId,
+        began: &Began,
     ) -> Result<(Snapshot, Option<Staging>), Error> {
         let Captured { snapshot: captured, named, options } = captured;
+        let id = &began.id;
         let snapshots = self.snapshots()?;
         let paths = self.staged_by(&captured)?;
         let whole = captured.skipped.is_empty().then_some(paths.as_slice());
         let Some(staging) = snapshots.stage()? else { return Err(BranchError::NothingToCommit.into()) };
-        self.user_git()?.with_index(staging.path()).commit(whole, message)?;
+        let git = self.user_git()?.with_index(staging.path());
+        git.commit(whole, message, |commit| self.say_commit(began, commit))?;
         let state = snapshots.state_of_repository()?;
         let Some(head) = state.head else { return Err(BranchError::NothingToCommit.into()) };
         if snapshots.shares_objects() && captured.skipped.is_empty() && self.holds_all(&head, &captured)? {

@@ -15,6 +15,9 @@ use super::repository::{RefKind, read_line};
 use super::{Snapshots, reference};
 use crate::model::ObjectId;
 
+/// What a squashed merge or a cherry-pick without a commit leaves for the commit that follows.
+const LEFT_OF_A_MERGE: [&str; 4] = ["SQUASH_MSG", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE"];
+
 /// Who moves something, and what the reflogs say of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Told {
@@ -100,19 +103,18 @@ impl Snapshots {
         self.user_refs.delete(names)
     }
 
-    /// Says whether something is left from a merge that only git's own commit puts away, or refs are no files.
+    /// Says whether something is left of a merge that only git's own commit puts away.
     pub(crate) fn only_git_commits(&self) -> bool {
         let Some(user) = &self.user else { return true };
-        let left = ["SQUASH_MSG", "MERGE_MSG", "MERGE_MODE", "MERGE_RR", "AUTO_MERGE"];
-        user.refs != RefKind::Files
-            || left.iter().any(|name| user.git_dir.join(name).symlink_metadata().is_ok())
+        let is_there = |name: &&str| user.git_dir.join(name).symlink_metadata().is_ok_and(|it| it.len() > 0);
+        // Resolutions that are yet to be remembered; and one of these names is a ref, which may be kept elsewhere.
+        is_there(&"MERGE_RR") || (user.refs != RefKind::Files && LEFT_OF_A_MERGE.iter().any(is_there))
     }
 
-    /// Says whether the repository has a hook in its own folder that git would run.
-    pub(crate) fn has_hooks(&self) -> bool {
-        let Some(user) = &self.user else { return false };
-        let Ok(entries) = fs::read_dir(user.common_dir.join("hooks")) else { return false };
-        entries.flatten().any(|entry| !entry.file_name().to_string_lossy().ends_with(".sample"))
+    /// Removes what a merge that made no commit has left for the next one.
+    pub(crate) fn put_merge_away(&self) -> io::Result<()> {
+        let Some(user) = self.user.as_ref().filter(|user| user.refs == RefKind::Files) else { return Ok(()) };
+        LEFT_OF_A_MERGE.iter().try_for_each(|name| durable::remove(&user.git_dir.join(name)))
     }
 
     /// Where what is to take a place lies before. Whoever moves something holds the lock of the work tree.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at any fault")]
 
+mod commits;
 mod imports;
 mod sessions_defects;
 mod sessions_stories;

@@ -337,11 +337,20 @@ fn a_hook_that_takes_the_changes_back_leaves_nothing_to_commit() {
     home.write("a.txt", "two\n");
     let project = home.open();
     let session = start(&project);
+    let refused = || {
+        let refused = session.create(NewCheckpoint::new(Phase::Implement, "x"));
+        assert!(tags(&home).is_empty() && session.list().unwrap().is_empty());
+        let Err(Error::Project(project::Error::Branch(error))) = refused else { panic!("{refused:?}") };
+        error
+    };
     hook(&home, "pre-commit", "git reset -q; exit 1");
-    let refused = session.create(NewCheckpoint::new(Phase::Implement, "x"));
-    let Err(Error::Project(project::Error::Branch(error))) = refused else { panic!("{refused:?}") };
+    let error = refused();
+    assert!(matches!(error, BranchError::Hook { hook: "pre-commit", .. }), "{error:?}");
+    hook(&home, "pre-commit", "git reset -q");
+    hook(&home, "commit-msg", "echo asked >> asked");
+    let error = refused();
     assert!(matches!(error, BranchError::NothingToCommit), "{error:?}");
-    assert!(tags(&home).is_empty() && session.list().unwrap().is_empty());
+    assert_eq!(home.read("asked"), None);
 }
 
 #[test]

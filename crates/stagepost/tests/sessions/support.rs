@@ -1,3 +1,4 @@
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -57,16 +58,14 @@ pub(crate) fn tags(home: &TempProject) -> Vec<String> {
 }
 
 pub(crate) fn hook(home: &TempProject, name: &str, script: &str) {
-    program(home, &format!("hooks/{name}"), script);
+    program(&home.root().join(".git/hooks").join(name), script);
 }
 
-/// A program in the folder of git.
-fn program(home: &TempProject, name: &str, script: &str) {
+pub(crate) fn program(path: &Path, script: &str) {
     use std::os::unix::fs::PermissionsExt;
-    let path = home.root().join(".git").join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Takes the identity away that the repository was given.
@@ -88,8 +87,8 @@ pub(crate) fn refuse_to_sign(home: &TempProject, setting: &str) {
 pub(crate) fn sign_after(home: &TempProject, script: &str) {
     let signature = "echo '-----BEGIN PGP SIGNATURE-----'; echo; echo '-----END PGP SIGNATURE-----'";
     let said = "printf '\\n[GNUPG:] SIG_CREATED D 1 8 00 1 X\\n' >&2";
-    program(home, "signer", &format!("cat > /dev/null\n{script}\n{said}\n{signature}"));
-    let program = home.root().join(".git/signer");
-    home.run_git(&["config", "gpg.program", &program.to_string_lossy()]);
+    let signer = home.root().join(".git/signer");
+    program(&signer, &format!("cat > /dev/null\n{script}\n{said}\n{signature}"));
+    home.run_git(&["config", "gpg.program", &signer.to_string_lossy()]);
     home.run_git(&["config", "commit.gpgSign", "true"]);
 }

@@ -1,0 +1,322 @@
+//! A commit as git makes it, hooks included, whose branch is moved here: a git that is killed while it moves a branch leaves a
+//! lock that stops every other git.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::{Author, BranchError, COMMIT, DURABLE, UserGit, said, whole_lines};
+use crate::bounded;
+use crate::model::ObjectId;
+use crate::snapshot::{Move, RefError, Told};
+
+/// The hooks that have a say in a commit.
+pub(super) const HOOKS: [&str; 5] =
+    ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction", "post-commit"];
+
+/// The one that is told of every ref. git runs it by itself.
+const OF_REFS: &str = "reference-transaction";
+
+/// A message that a hook wrote is not longer than this.
+const LONGEST_MESSAGE: u64 = 64 << 20;
+
+/// A commit that no branch names yet.
+pub(super) struct Made {
+    pub(super) commit: ObjectId,
+    /// A hook gave it another message.
+    pub(super) reworded: bool,
+    head: Option<ObjectId>,
+    told: Told,
+    hooks: Vec<&'static str>,
+    author: Option<Author>,
+}
+
+/// What the configuration says of commits.
+#[derive(Debug, PartialEq, Eq)]
+struct Habits {
+    signs_commits: bool,
+    keeps_logs: bool,
+    names_hooks_folder: bool,
+}
+
+impl UserGit<'_> {
+    /// Has git make the commit of what is staged, with the hooks that come before it; `None` if only `git commit` can.
+    pub(super) fn make(&self, message: &str) -> Result<Option<Made>, BranchError> {
+        let Ok(snapshots) = self.project.snapshots() else { return Ok(None) };
+        let Some(habits) = self.habits()?.filter(|_| !snapshots.only_git_commits()) else { return Ok(None) };
+        let hooks = self.hooks(&habits)?;
+        if !hooks.is_empty() && !self.runs_hooks()? {
+            return Ok(None);
+        }
+        let head = snapshots.state_of_repository().map_err(not_moved)?.head;
+        let author = if hooks.is_empty() { None } else { self.author()? };
+        let git = self.by(author);
+        git.run_hook(&hooks, "pre-commit", &[])?;
+        let tree = git.made(&["write-tree"], b"")?;
+        let given = whole_lines(message);
+        let text = git.worded(&hooks, &tree, head.as_ref(), &given)?;
+        let mut args = vec!["commit-tree", "-F", "-"];
+        args.extend(habits.signs_commits.then_some("-S"));
+        args.extend(head.iter().flat_map(|head| ["-p", head.as_str()]));
+        args.push(tree.as_str());
+        let commit = git.made(&args, &text)?;
+        let who = git.committer(&commit, head.as_ref())?;
+        let initial = if head.is_none() { " (initial)" } else { "" };
+        let first = String::from_utf8_lossy(&text);
+        let message = format!("commit{initial}: {}", first.lines().next().unwrap_or_default());
+        let told = Told { who, message, begins: habits.keeps_logs };
+        Ok(Some(Made { commit, reworded: text != given, head, told, hooks, author: git.author }))
+    }
+
+    /// Has the branch name a commit, puts away what a merge left, and tells the hook that comes after.
+    pub(super) fn move_to(&self, made: &Made) -> Result<(), BranchError> {
+        let Ok(snapshots) = self.project.snapshots() else {
+            return Err(BranchError::NoRepository { root: self.project.place.root.clone() });
+        };
+        let moved = if made.hooks.contains(&OF_REFS) {
+            Move::NeedsGit
+        } else {
+            snapshots.advance(made.head.as_ref(), &made.commit, &made.told).map_err(not_moved)?
+        };
+        if moved == Move::NeedsGit {
+            self.move_with_git(made)?;
+        }
+        let failed = |error: io::Error| BranchError::Failed { doing: COMMIT, message: error.to_string() };
+        snapshots.put_merge_away().map_err(failed)?;
+        // It has no say any more.
+        let _ = self.by(made.author.clone()).run_hook(&made.hooks, "post-commit", &[]);
+        Ok(())
+    }
+
+    fn move_with_git(&self, made: &Made) -> Result<(), BranchError> {
+        let none = "0".repeat(made.commit.as_str().len());
+        let old = made.head.as_ref().map_or(none.as_str(), ObjectId::as_str);
+        let mut command = self.command(&DURABLE);
+        command.args(["update-ref", "-m", &made.told.message, "HEAD", made.commit.as_str(), old]);
+        let answer = self.run(COMMIT, command, b"")?;
+        if answer.status.success() {
+            return Ok(());
+        }
+        let now = self.project.snapshots().ok().and_then(|snapshots| snapshots.state_of_repository().ok());
+        if let Some(now) = now.filter(|now| now.head != made.head) {
+            let source = RefError::Moved { name: "HEAD".to_owned(), found: now.head };
+            return Err(BranchError::Meanwhile { source });
+        }
+        let message = said(&answer);
+        Err(if made.hooks.contains(&OF_REFS) {
+            BranchError::Hook { hook: OF_REFS, message }
+        } else {
+            BranchError::Failed { doing: COMMIT, message }
+        })
+    }
+
+    /// Has git make an object, durably, and returns its name.
+    fn made(&self, args: &[&str], input: &[u8]) -> Result<ObjectId, BranchError> {
+        let doing = "make the commit";
+        let mut command = self.command(&DURABLE);
+        command.args(args);
+        let answer = self.run(doing, command, input)?;
+        let id = String::from_utf8_lossy(&answer.stdout).trim().parse();
+        id.ok().filter(|_| answer.status.success()).ok_or_else(|| self.explain(doing, &answer))
+    }
+
+    /// Returns who made a commit and when, as a reflog says it; an error if it changes nothing.
+    fn committer(&self, commit: &ObjectId, head: Option<&ObjectId>) -> Result<String, BranchError> {
+        let mut args = vec!["-c", "i18n.logOutputEncoding=UTF-8", "show", "--no-patch", "--date=raw"];
+        args.extend(["--format=%T%x00%cn <%ce> %cd%x00", commit.as_str()]);
+        args.extend(head.map(ObjectId::as_str));
+        let text = self.ask("read a commit", &args)?;
+        let mut fields = text.split('\0').map(str::trim_start);
+        let (tree, who, before) = (fields.next(), fields.next().unwrap_or_default(), fields.next());
+        if head.is_some() && tree == before {
+            return Err(BranchError::NothingToCommit);
+        }
+        Ok(who.to_owned())
+    }
+
+    /// Reads what the configuration says of commits; `None` if it names hooks, which are not looked for here.
+    fn habits(&self) -> Result<Option<Habits>, BranchError> {
+        let doing = "read the configuration";
+        let answer = self.run(doing, self.command(&["config", "--list", "-z"]), b"")?;
+        super::succeeded(doing, &answer)?;
+        Ok(Habits::of(&String::from_utf8_lossy(&answer.stdout)))
+    }
+
+    /// Says whether a hook may have a say in what becomes of a ref.
+    pub(super) fn hooks_see_refs(&self) -> Result<bool, BranchError> {
+        let Some(habits) = self.habits()? else { return Ok(true) };
+        Ok(self.hooks(&habits)?.contains(&OF_REFS))
+    }
+
+    /// Returns those of the [`HOOKS`] that git would run.
+    fn hooks(&self, habits: &Habits) -> Result<Vec<&'static str>, BranchError> {
+        let git = self.project.place.git.as_ref().filter(|_| !habits.names_hooks_folder);
+        let folder = git.map_or_else(|| self.hooks_folder(), |git| Ok(git.common_dir.join("hooks")))?;
+        Ok(HOOKS.into_iter().filter(|name| is_run(&folder.join(name))).collect())
+    }
+
+    pub(super) fn hooks_folder(&self) -> Result<PathBuf, BranchError> {
+        let doing = "find hooks";
+        let answer = self.run(doing, self.command(&["rev-parse", "--git-path", "hooks"]), b"")?;
+        super::succeeded(doing, &answer)?;
+        let folder = String::from_utf8_lossy(&answer.stdout);
+        Ok(self.project.place.root.join(folder.trim_end_matches('\n')))
+    }
+
+    /// Says whether this git can run a hook by itself.
+    fn runs_hooks(&self) -> Result<bool, BranchError> {
+        let answer = self.run("ask git for its commands", self.command(&["--list-cmds=builtins"]), b"")?;
+        Ok(String::from_utf8_lossy(&answer.stdout).lines().any(|name| name == "hook"))
+    }
+
+    /// The same git, with an author whom hooks are told.
+    fn by(&self, author: Option<Author>) -> Self {
+        Self { project: self.project, index: self.index.clone(), author }
+    }
+
+    /// Returns who commits, at one moment for all that is to come.
+    fn author(&self) -> Result<Option<Author>, BranchError> {
+        let doing = "find out who commits";
+        let answer = self.run(doing, self.alone(&["var", "GIT_AUTHOR_IDENT"]), b"")?;
+        if !answer.status.success() {
+            return Err(self.explain(doing, &answer));
+        }
+        let line = String::from_utf8_lossy(&answer.stdout);
+        let parts =
+            line.trim_end().rsplit_once("> ").and_then(|(who, at)| Some((who.rsplit_once(" <")?, at)));
+        Ok(parts.map(|((name, address), at)| {
+            [
+                ("GIT_AUTHOR_NAME", name.to_owned()),
+                ("GIT_AUTHOR_EMAIL", address.to_owned()),
+                ("GIT_AUTHOR_DATE", format!("@{at}")),
+            ]
+        }))
+    }
+
+    /// Runs a hook, if it is there, as `git commit` does.
+    fn run_hook(
+        &self,
+        hooks: &[&'static str],
+        name: &'static str,
+        args: &[&Path],
+    ) -> Result<(), BranchError> {
+        if !hooks.contains(&name) {
+            return Ok(());
+        }
+        let mut command = self.command(&["hook", "run", "--ignore-missing", name, "--"]);
+        command.args(args).env("GIT_EDITOR", ":");
+        let answer = self.run(COMMIT, command, b"")?;
+        if answer.status.success() {
+            return Ok(());
+        }
+        Err(BranchError::Hook { hook: name, message: said(&answer) })
+    }
+
+    /// Returns what the hooks made of a message.
+    fn worded(
+        &self,
+        hooks: &[&'static str],
+        tree: &ObjectId,
+        head: Option<&ObjectId>,
+        given: &[u8],
+    ) -> Result<Vec<u8>, BranchError> {
+        let reads = |hook: &&str| matches!(*hook, "prepare-commit-msg" | "commit-msg" | "post-commit");
+        let git_dir = self.project.snapshots().ok().and_then(|snapshots| snapshots.git_dir());
+        let Some(git_dir) = git_dir.filter(|_| hooks.iter().any(reads)) else { return Ok(given.to_owned()) };
+        if let Some(head) = head
+            && self.ask("read a commit", &["show", "--no-patch", "--format=%T", head.as_str()])?.trim()
+                == tree.as_str()
+        {
+            return Err(BranchError::NothingToCommit);
+        }
+        let path = git_dir.join("COMMIT_EDITMSG");
+        let failed = |error: io::Error| {
+            let message = format!("the message {}: {error}", path.display());
+            BranchError::Failed { doing: COMMIT, message }
+        };
+        write_anew(&path, given).map_err(failed)?;
+        let root = &self.project.place.root;
+        let shown = path.strip_prefix(root).unwrap_or(&path);
+        self.run_hook(hooks, "prepare-commit-msg", &[shown, Path::new("message")])?;
+        self.run_hook(hooks, "commit-msg", &[shown])?;
+        let text = read_plain(&path).map_err(failed)?;
+        if text.is_empty() {
+            let message = "a hook left no message".to_owned();
+            return Err(BranchError::Failed { doing: COMMIT, message });
+        }
+        Ok(text)
+    }
+}
+
+impl Habits {
+    /// Reads what `git config --list -z` prints; `None` if it names hooks.
+    fn of(list: &str) -> Option<Self> {
+        let mut habits = Self { signs_commits: false, keeps_logs: true, names_hooks_folder: false };
+        for entry in list.split_terminator('\0') {
+            let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+            let is_on = !matches!(value.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
+            match name {
+                "core.hookspath" => habits.names_hooks_folder = true,
+                name if name.starts_with("hook.") => return None,
+                "commit.gpgsign" => habits.signs_commits = is_on,
+                "core.logallrefupdates" => habits.keeps_logs = is_on,
+                _ => {}
+            }
+        }
+        Some(habits)
+    }
+}
+
+fn not_moved(error: RefError) -> BranchError {
+    match error {
+        source @ (RefError::Moved { .. } | RefError::Locked { .. }) => BranchError::Meanwhile { source },
+        error => BranchError::Failed { doing: COMMIT, message: error.to_string() },
+    }
+}
+
+/// Says whether git would run this file as a hook.
+pub(super) fn is_run(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// Writes a file that is not yet there; what had its name is no longer its name, a link neither.
+fn write_anew(path: &Path, text: &[u8]) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text)
+}
+
+/// Reads what a hook left; a pipe in its place is not waited for.
+fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    bounded::read(file, LONGEST_MESSAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_that_are_configured_are_left_to_git() {
+        assert_eq!(Habits::of("hook.lint.command\nlint\0"), None);
+    }
+
+    #[test]
+    fn the_last_word_of_a_setting_counts_and_a_name_alone_is_a_yes() {
+        let habits =
+            |signs_commits, keeps_logs| Some(Habits { signs_commits, keeps_logs, names_hooks_folder: false });
+        assert_eq!(Habits::of(""), habits(false, true));
+        assert_eq!(Habits::of("commit.gpgsign\nfalse\0commit.gpgsign\0"), habits(true, true));
+        assert_eq!(Habits::of("commit.gpgsign\ntrue\0commit.gpgsign\nOff\0"), habits(false, true));
+        assert_eq!(Habits::of("core.logallrefupdates\nfalse\0"), habits(false, false));
+    }
+}

@@ -1,0 +1,135 @@
+//! The commits that sessions and tasks make as the user: the same as git's own, with everything that has a say in them.
+
+use stagepost::model::Phase;
+use stagepost::session::NewCheckpoint;
+use stagepost_testutil::TempProject;
+
+use crate::support::*;
+
+#[test]
+fn a_commit_is_the_same_whether_git_makes_all_of_it_or_not() {
+    let made = |prepare: &dyn Fn(&TempProject)| {
+        let home = repository();
+        let project = home.open();
+        sign_after(&home, "");
+        prepare(&home);
+        let session = start(&project);
+        home.write("a.txt", "two\n").write("sub/b.txt", "new\n");
+        create(&session, "ours");
+        let raw = home.run_git(&["cat-file", "commit", "HEAD"]);
+        let but_times =
+            raw.lines().filter(|line| !line.starts_with("author") && !line.starts_with("committer"));
+        let commit: Vec<String> =
+            but_times.filter(|line| !line.starts_with("parent")).map(str::to_owned).collect();
+        let logs = ["HEAD", "main"].map(|name| home.run_git(&["log", "-g", "--format=%gs, %gn", name]));
+        assert_eq!(home.run_git(&["status", "--short"]), "");
+        assert_eq!(home.run_git(&["fsck", "--strict"]), "");
+        (commit, logs)
+    };
+    // Hooks that a configuration names are left to git.
+    let git = made(&|home| {
+        home.run_git(&["config", "hook.one.command", "true"]);
+    });
+    assert!(git.0.iter().any(|line| line.starts_with("gpgsig")), "{git:?}");
+    assert_eq!(made(&|_| ()), git);
+    for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction", "post-commit"] {
+        assert_eq!(made(&|home| hook(home, name, "exit 0")), git, "{name}");
+    }
+}
+
+#[test]
+fn hooks_are_run_and_told_what_git_tells_them() {
+    let home = repository();
+    home.write(".gitignore", "told\nhooks/\n");
+    home.run_git(&["add", "-A"]);
+    home.run_git(&["commit", "-qm", "ignore"]);
+    home.run_git(&["config", "core.hooksPath", "hooks"]);
+    let names = ["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit"];
+    for name in names {
+        let tell = "(echo \"$0 $*\"; pwd; env | grep ^GIT_ | sort; cat; git diff --cached --stat; cat .git/COMMIT_EDITMSG) >> told";
+        program(&home.root().join("hooks").join(name), tell);
+    }
+    // What differs by nature: when, which index, and the message that git left of the commit before.
+    let told = || {
+        let told = home.read("told").unwrap();
+        home.remove("told");
+        let same =
+            |line: &&str| !["GIT_AUTHOR_DATE=@", "GIT_INDEX_FILE="].iter().any(|own| line.starts_with(own));
+        assert_eq!(told.lines().filter(|line| !same(line)).count(), 8, "{told}");
+        told.lines()
+            .filter(same)
+            .filter(|line| !line.starts_with("STAGEPOST"))
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    home.write("a.txt", "two\n");
+    home.run_git(&["add", "-A"]);
+    home.write(".git/COMMIT_EDITMSG", "before\n");
+    home.run_git(&["commit", "-qm", "checkpoint: ours"]);
+    let git = told();
+    home.run_git(&["reset", "-q", "--soft", "HEAD~1"]);
+    home.write(".git/COMMIT_EDITMSG", "before\n");
+    let project = home.open();
+    create(&start(&project), "ours");
+    let ours = told();
+    assert_eq!(ours, git);
+    assert!(
+        names.iter().all(|name| ours.iter().any(|line| line.starts_with(&format!("hooks/{name}")))),
+        "{ours:?}"
+    );
+}
+
+#[test]
+fn a_hook_may_reword_and_what_was_reworded_is_taken_back_like_any_other() {
+    let home = repository();
+    hook(
+        &home,
+        "prepare-commit-msg",
+        "printf 'TICKET-1 %s\\n' \"$(cat \"$1\")\" > \"$1.new\" && mv \"$1.new\" \"$1\"",
+    );
+    hook(&home, "commit-msg", "grep -q ^TICKET \"$1\" && echo 'Change-Id: I1' >> \"$1\"");
+    let project = home.open();
+    let session = start(&project);
+    home.write("a.txt", "two\n");
+    refuse_to_sign(&home, "tag.gpgSign");
+    session.create(NewCheckpoint::new(Phase::Implement, "ours")).unwrap_err();
+    assert_eq!(home.run_git(&["log", "--format=%s", "main"]), "first");
+    assert_eq!(home.run_git(&["status", "--short"]), " M a.txt");
+    home.run_git(&["config", "--unset", "tag.gpgSign"]);
+    create(&session, "ours");
+    assert_eq!(home.run_git(&["log", "-1", "--format=%B"]), "TICKET-1 checkpoint: ours\nChange-Id: I1");
+    assert_eq!(home.run_git(&["log", "-g", "-1", "--format=%gs"]), "commit: TICKET-1 checkpoint: ours");
+    hook(&home, "commit-msg", ": > \"$1\"");
+    home.write("a.txt", "three\n");
+    let refused = session.create(NewCheckpoint::new(Phase::Implement, "more")).unwrap_err();
+    assert!(format!("{refused:?}").contains("a hook left no message"), "{refused:?}");
+}
+
+#[test]
+fn the_first_commit_of_all_begins_the_branch_and_its_reflogs() {
+    for logs in ["true", "false"] {
+        let home = TempProject::git();
+        home.run_git(&["config", "core.logAllRefUpdates", logs]);
+        home.write("a.txt", "one\n");
+        let project = home.open();
+        create(&start(&project), "first");
+        assert_eq!(home.run_git(&["log", "--format=%s", "main"]), "checkpoint: first");
+        assert_eq!(home.root().join(".git/logs/refs/heads/main").exists(), logs == "true");
+        assert_eq!(home.run_git(&["status", "--short"]), "");
+    }
+}
+
+#[test]
+fn what_a_squashed_merge_left_is_put_away() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    home.run_git(&["checkout", "-qb", "side"]);
+    home.write("b.txt", "b\n");
+    home.run_git(&["add", "-A"]);
+    home.run_git(&["commit", "-qm", "side"]);
+    home.run_git(&["checkout", "-q", "main"]);
+    home.run_git(&["merge", "-q", "--squash", "side"]);
+    create(&session, "squashed");
+    assert!(!home.root().join(".git/SQUASH_MSG").exists());
+}
