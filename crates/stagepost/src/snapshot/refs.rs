@@ -3,7 +3,7 @@
 //! With refs as files this speaks git's own protocol (`<ref>.lock`, rename), adding the fsyncs that git leaves out
 //! for the folder. Every other kind of refs goes through `git update-ref`. How refs of the user's move is in `moving`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -137,13 +137,12 @@ impl Refs {
     pub(super) fn delete(&self, names: &[String]) -> Result<(), RefError> {
         let mut left = names.to_vec();
         if self.are_files() {
-            let packed = self.read_packed(OURS)?;
-            left.retain(|name| is_packed(&packed, name));
-            self.remove_loose(names.iter().filter(|name| !left.contains(name)))?;
+            let loose;
+            (left, loose) = self.tell_packed(names)?;
+            self.remove_loose(&loose)?;
             // Whoever packs refs may have read one before it was removed here.
             if becomes_free(&with_lock(&self.packed_refs())) {
-                let packed = self.read_packed(OURS)?;
-                left = names.iter().filter(|name| is_packed(&packed, name)).cloned().collect();
+                left = self.tell_packed(names)?.0;
             }
         }
         if !left.is_empty() {
@@ -153,8 +152,15 @@ impl Refs {
         Ok(())
     }
 
+    /// Tells refs that are packed from others.
+    fn tell_packed(&self, names: &[String]) -> Result<(Vec<String>, Vec<String>), RefError> {
+        let bytes = self.read_packed(OURS)?;
+        let packed: HashSet<&str> = packed_in(&bytes).map(|(_, name)| name).collect();
+        Ok(names.iter().cloned().partition(|name| packed.contains(name.as_str())))
+    }
+
     /// Removes refs that are nothing but a file.
-    fn remove_loose<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<(), RefError> {
+    fn remove_loose(&self, names: &[String]) -> Result<(), RefError> {
         let mut folders = BTreeMap::new();
         for name in names {
             let path = self.path_of(name);
@@ -275,11 +281,6 @@ impl Refs {
 fn packed_in(bytes: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     let lines = bytes.split(|byte| *byte == b'\n');
     lines.filter_map(|line| std::str::from_utf8(line).ok()?.split_once(' '))
-}
-
-/// Says whether a ref is in a list of refs.
-fn is_packed(bytes: &[u8], name: &str) -> bool {
-    packed_in(bytes).any(|(_, packed)| packed == name)
 }
 
 /// Our own of a list of refs.
