@@ -30,8 +30,9 @@ Scope (--scope)   all = every process dies; caller = only the one that made the 
 Power loss        --power ext4|xfs|btrfs: the copy lives on a loop-mounted image; after the kill
                   the image is copied WITHOUT sync, the copy is mounted (journal replay) and
                   verified: what was not fsynced is gone. Needs root, loop devices, mkfs.
-                  --shuffle S: S runs per point; in runs 2..S random pages of the unsynced data are written
-                  to the image first, so that later writes may survive earlier ones (reordering).
+                  --shuffle S: S runs per point. In run 2 the file system commits its journal before the cut, as it does
+                  by itself every few seconds: names are there, unsynced data is not. In runs 3..S random pages
+                  of the unsynced data are written first, with and without that commit (reordering).
 
 The commands run with the copy as working directory; {dir} is replaced by its path. The
 verify command also gets KS_DIR, KS_K (0 = no fault), KS_POINT, KS_ACK (file with the
@@ -208,20 +209,12 @@ class Place:
         if r.returncode:
             raise RuntimeError(f"mount failed: {r.stderr.strip()}")
         self.mnts.append(at)
-    def power_cut(self, seed=0):
+    def power_cut(self, seed, k):
         """Freeze what the block device holds now, throw the cache away, mount the rest."""
         if seed:
-            rnd, libc = random.Random(seed), ctypes.CDLL(None, use_errno=True)
-            libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
-            share = rnd.choice([0.1, 0.3, 0.5, 0.8])
-            for top, _, files in sorted(os.walk(self.dir)):
-                for f in sorted(files):
-                    f = os.path.join(top, f)
-                    if os.path.islink(f): continue
-                    fd = os.open(f, os.O_RDONLY)
-                    for pg in range(0, os.fstat(fd).st_size, 4096):
-                        if rnd.random() < share: libc.sync_file_range(fd, pg, 4096, 7)   # no journal commit
-                    os.close(fd)
+            rnd = random.Random(seed * 1000003 + k)
+            if seed > 1: self.some_pages(rnd)
+            if seed == 1 or rnd.random() < 0.5: self.commit_journal()
         crash = os.path.join(self.base, "crash.img")
         subprocess.run(["cp", "--sparse=always", self.img, crash], check=True)   # no sync before
         self.umount()
@@ -229,6 +222,24 @@ class Place:
         os.mkdir(at)
         self.mount(crash, at)
         self.dir = os.path.join(at, "s")
+    def some_pages(self, rnd):
+        """Random pages reach the block device, whoever wrote them first."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+        share = rnd.choice([0.1, 0.3, 0.5, 0.8])
+        for top, _, files in sorted(os.walk(self.dir)):
+            for f in sorted(files):
+                f = os.path.join(top, f)
+                if os.path.islink(f): continue
+                fd = os.open(f, os.O_RDONLY)
+                for pg in range(0, os.fstat(fd).st_size, 4096):
+                    if rnd.random() < share: libc.sync_file_range(fd, pg, 4096, 7)   # no journal commit
+                os.close(fd)
+    def commit_journal(self):
+        """A strange file is synced: the journal goes to the block device with every name in it, data of other files does not."""
+        fd = os.open(os.path.join(self.dir, "..", "strange"), os.O_WRONLY | os.O_CREAT, 0o600)
+        os.fsync(fd)
+        os.close(fd)
     def umount(self):
         while self.mnts:
             m = self.mnts.pop()
@@ -299,7 +310,7 @@ def one(a, k, seed=0):
         if a.m == "e" and k and res["hit"] and a.want_error and rc == "0":
             res["fail"].append("the command said success although a call failed")
         if a.power and k:                        # also after the last call: what was acknowledged must be there
-            pl.power_cut(seed and seed * 1000003 + k)
+            pl.power_cut(seed, k)
         env.update(KS_DIR=pl.dir, KS_ACK=ack, KS_ERR=os.path.join(pl.base, "err"), KS_POINT=res["point"], KS_RC=rc,
                    KS_HIT="1" if res["hit"] else "0", KS_PHASE="verify")
         def verify(tag):
@@ -393,8 +404,9 @@ def main():
             for r in ex.map(lambda t: one(a, *t), [(k, s) for k in ks for s in range(a.shuffle)]): rows.append(r)
         k = n + 1                                  # until the command completes (it may make more calls than
         while not a.only and k < 4 * n + 100:      # the first run did); with --power this is the cut after the end
-            r = one(a, k); rows.append(r); k += 1
-            if not r["hit"]: break
+            last = [one(a, k, s) for s in range(a.shuffle)]
+            rows += last; k += 1
+            if not any(r["hit"] for r in last): break
     finally:
         if not a.keep:
             for m in [x.split()[1] for x in open("/proc/mounts") if x.split()[1].startswith(a.work + "/")]: sh(["umount", "-l", m])
