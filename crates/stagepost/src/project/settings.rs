@@ -132,7 +132,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Joins layers; those of a stronger origin win, whatever their order.
+    /// Joins layers; those of a stronger origin win, whatever their order. An empty value is the built-in one.
     pub fn from_layers(layers: &[Layer]) -> Result<Self, SettingsError> {
         let built_in = KNOWN.iter().map(|(key, value, _)| (*key, ((*value).to_owned(), Origin::Default)));
         let mut values: BTreeMap<&'static str, (String, Origin)> = built_in.collect();
@@ -141,8 +141,9 @@ impl Settings {
         for layer in sorted {
             for (name, value) in &layer.values {
                 let unknown = || SettingsError::Unknown { name: name.clone(), origin: layer.origin };
-                let (key, ..) = KNOWN.iter().find(|(key, ..)| key == name).ok_or_else(unknown)?;
-                values.insert(key, (value.clone(), layer.origin));
+                let (key, built_in, _) = KNOWN.iter().find(|(key, ..)| key == name).ok_or_else(unknown)?;
+                let value = if value.is_empty() { *built_in } else { value };
+                values.insert(key, (value.to_owned(), layer.origin));
             }
         }
         Self::parse(values)
@@ -323,6 +324,19 @@ mod tests {
         let origin =
             settings.list().find(|(key, ..)| *key == "retention.keep").map(|(_, _, origin, _)| origin);
         assert_eq!(origin, Some(Origin::Environment));
+    }
+
+    #[test]
+    fn an_empty_value_is_the_built_in_one() {
+        let file =
+            Layer::from_toml(Origin::Project, "snapshot.deadline = \"3s\"\nretention.keep = 2").unwrap();
+        let names = ["STAGEPOST_SNAPSHOT_DEADLINE", "STAGEPOST_RETENTION_KEEP", "STAGEPOST_BUSY_TIMEOUT"];
+        let empty = Layer::from_environment(names.map(|name| (name.to_owned(), String::new())));
+        let settings = Settings::from_layers(&[file, empty]).unwrap();
+        assert_eq!(settings.deadline, Some(Duration::from_secs(10)));
+        assert_eq!(settings.retention.keep_last, None);
+        let listed = settings.list().find(|(key, ..)| *key == "busy_timeout").map(|(_, value, ..)| value);
+        assert_eq!(listed, Some("10s"));
     }
 
     #[test]
