@@ -1,6 +1,7 @@
 //! What a person is told when something does not work: what was attempted, why it failed, what to do next.
 
 use std::error::Error;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use stagepost::gate::{self, journey};
@@ -12,7 +13,13 @@ use stagepost::snapshot::{self, CaptureError, OpenError};
 use stagepost::{flow, plan, session, store, task};
 
 /// What to do where something stored is not as it was written.
-const VERIFY: &str = "`stagepost verify` names everything that is damaged";
+pub(crate) const VERIFY: &str = "`stagepost verify` names everything that is damaged";
+
+/// What to do where the store cannot be written.
+pub(crate) const ROOM: &str = "check that the disk is not full and the folder of the store can be written";
+
+/// What to do where the store may not be written.
+const OWNER: &str = "check who owns the folder and whether it can be written";
 
 /// A failure with its exit code and what to do about it.
 #[derive(Debug)]
@@ -179,6 +186,9 @@ impl From<project::Error> for Failure {
             }
             E::Lock(LockError::Busy { .. }) => {
                 (Code::Busy, Some("try again when the other process is done".to_owned()))
+            }
+            E::Lock(LockError::Open { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+                (Code::Failed, Some(OWNER.to_owned()))
             }
             E::Branch(error) => branch_code(error),
             E::NothingToImport { .. } => (
@@ -371,13 +381,10 @@ impl Failure {
                 Code::Integrity,
                 Some("`stagepost verify` names everything that is damaged; the rest stays readable"),
             ),
-            E::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-                (Code::Failed, Some("check who owns the folder and whether it can be written"))
+            E::Io { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+                (Code::Failed, Some(OWNER))
             }
-            E::Database { .. } => (
-                Code::Failed,
-                Some("check that the disk is not full and the folder of the store can be written"),
-            ),
+            E::Database { .. } => (Code::Failed, Some(ROOM)),
             _ => (Code::Failed, None),
         };
         Self { hint: hint.map(str::to_owned), ..Self::from_error(code, error) }
@@ -575,8 +582,8 @@ fn short(text: String) -> String {
 /// What an error of the operating system means for whoever named the file.
 fn io_code(error: &std::io::Error) -> Code {
     match error.kind() {
-        std::io::ErrorKind::NotFound => Code::NotFound,
-        std::io::ErrorKind::AlreadyExists | std::io::ErrorKind::FileTooLarge => Code::Refused,
+        ErrorKind::NotFound => Code::NotFound,
+        ErrorKind::AlreadyExists | ErrorKind::FileTooLarge => Code::Refused,
         _ => Code::Failed,
     }
 }

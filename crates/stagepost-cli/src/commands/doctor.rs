@@ -2,7 +2,7 @@ use serde::Serialize;
 use stagepost::project::{Check, Health, Project};
 
 use crate::app::App;
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, Failure, ROOM, VERIFY};
 use crate::json::Output;
 use crate::ui::{self, Form, GREEN, RED, YELLOW};
 
@@ -28,8 +28,10 @@ pub(crate) fn run(app: &App, args: &DoctorArgs) -> Result<(), Failure> {
     }
     let worst = |health| checks.iter().any(|check| check.health == health);
     match (worst(Health::Bad), worst(Health::Fixable)) {
-        (true, _) => Err(Failure::new(Code::Integrity, "something needs a person")
-            .hint("`stagepost verify` names everything that is damaged")),
+        (true, _) if checks.iter().any(Check::is_damage) => {
+            Err(Failure::new(Code::Integrity, "something needs a person").hint(VERIFY))
+        }
+        (true, _) => Err(Failure::new(Code::Failed, "something needs a person").hint(ROOM)),
         (_, true) => Err(Failure::new(Code::Failed, "something is not in order")
             .hint("`stagepost doctor --fix` puts it in order")),
         _ => Ok(()),

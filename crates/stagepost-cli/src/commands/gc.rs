@@ -40,6 +40,10 @@ pub(crate) fn run(app: &App, args: &GcArgs) -> Result<(), Failure> {
     }
     let swept = if args.dry_run { None } else { Some(project.apply_gc(&plan)?) };
     app.catch_up(&project);
+    // What is called pruned has been.
+    if app.ui.form == Form::Text {
+        app.ui.line(summary(&plan))?;
+    }
     let bytes = swept.as_ref().map(|swept| swept.collected.bytes);
     match (app.ui.form, bytes) {
         (Form::Json, bytes) => {
@@ -89,6 +93,10 @@ fn show(app: &App, plan: &GcPlan) -> Result<(), Failure> {
             place(one)
         ))?;
     }
+    Ok(())
+}
+
+fn summary(plan: &GcPlan) -> String {
     let freed = if plan.plan.freed > 0 {
         format!(", {} of payloads freed", ui::bytes(plan.plan.freed))
     } else {
@@ -99,5 +107,5 @@ fn show(app: &App, plan: &GcPlan) -> Result<(), Failure> {
     } else {
         String::new()
     };
-    app.ui.line(format!("{} pruned, {} kept{spared}{freed}", plan.plan.prune.len(), plan.plan.kept))
+    format!("{} pruned, {} kept{spared}{freed}", plan.plan.prune.len(), plan.plan.kept)
 }

@@ -219,9 +219,18 @@ fn a_store_that_cannot_be_written_or_read() {
     let before = contents(&project.folder);
     let ran = as_a_guest(&project, &["save", "-m", "x"]);
     assert_eq!(ran.code, 1, "{ran:?}");
+    let swept = as_a_guest(&project, &["gc", "--keep", "1"]);
+    assert_eq!((swept.code, swept.out.contains("pruned, ")), (1, false), "{swept:?}");
     assert!(ran.err.contains("hint:"), "{ran:?}");
     let read = as_a_guest(&project, &["log"]);
     assert!([0, 1].contains(&read.code), "{read:?}");
+    let restored = as_a_guest(&project, &["restore", "@", "--yes"]);
+    restored.fails(1, &["failed to keep other processes", "Permission denied", "who owns"]);
+    assert!(!restored.err.contains("another process"), "{restored:?}");
+    let looked = as_a_guest(&project, &["doctor"]);
+    looked.fails(1, &["something needs a person", "can be written"]);
+    assert!(looked.out.contains("bad      writable     the store cannot be written: "), "{looked:?}");
+    assert!(!looked.err.contains("damaged"), "nothing is: {looked:?}");
     assert_eq!(contents(&project.folder), before);
     close(&project.store, 0o700, 0o600);
     if may_write_anywhere(&project) {

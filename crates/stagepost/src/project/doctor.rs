@@ -1,5 +1,6 @@
 //! Is everything in order, and if not, can it be put in order?
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -32,6 +33,15 @@ pub enum Health {
     Fixable,
     /// It is not in order, and a person has to decide.
     Bad,
+}
+
+const WRITABLE: &str = "writable";
+
+impl Check {
+    /// Whether something stored is not as it was written; a store that is whole may still be out of reach.
+    pub fn is_damage(&self) -> bool {
+        self.health == Health::Bad && self.name != WRITABLE
+    }
 }
 
 impl Project {
@@ -143,14 +153,14 @@ impl Project {
     }
 
     fn check_writable(&self) -> Check {
-        let writable = tempfile::tempfile_in(&self.place.store).is_ok();
-        let found =
-            if writable { "the store can be written" } else { "the folder of the store cannot be written" };
-        Check {
-            name: "writable",
-            health: if writable { Health::Good } else { Health::Bad },
-            found: found.to_owned(),
-        }
+        // On a full disk a file can often be made; it is what is in it that finds no room.
+        let written =
+            tempfile::tempfile_in(&self.place.store).and_then(|mut file| file.write_all(&[1; 4096]));
+        let (health, found) = match written {
+            Ok(()) => (Health::Good, "the store can be written".to_owned()),
+            Err(error) => (Health::Bad, format!("the store cannot be written: {error}")),
+        };
+        Check { name: WRITABLE, health, found }
     }
 }
 

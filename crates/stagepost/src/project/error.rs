@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::lock::LockError;
 use crate::model::{CheckpointId, InvalidId, RepoPath};
 use crate::{snapshot, store};
 
@@ -118,9 +119,9 @@ pub enum Error {
     /// The refs of snapshots could not be read.
     #[error("failed to list the files that are kept")]
     Refs(#[from] snapshot::RefError),
-    /// Another process moves files, HEAD or tags, or writes views.
-    #[error("another process is at work on this project")]
-    Lock(#[from] crate::lock::LockError),
+    /// Another process moves files, HEAD or tags, or writes views; or whether one does cannot be known.
+    #[error("{}", at_work(.0))]
+    Lock(#[from] LockError),
     /// git could not act as the user.
     #[error(transparent)]
     Branch(#[from] super::BranchError),
@@ -136,4 +137,11 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+}
+
+fn at_work(error: &LockError) -> &'static str {
+    match error {
+        LockError::Busy { .. } => "another process is at work on this project",
+        LockError::Open { .. } => "failed to keep other processes from working on this project meanwhile",
+    }
 }
