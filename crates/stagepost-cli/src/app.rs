@@ -106,7 +106,10 @@ impl App {
         let plans = plan::catch_up(project).map(drop).map_err(Failure::from);
         let runs = flow::view::catch_up(project).map(drop).map_err(Failure::from);
         for failure in [sessions, tasks, plans, runs].into_iter().filter_map(Result::err) {
-            self.ui.warn(ui::printable(&failure.message));
+            // They tell of what an earlier command did; this one may do nothing at all.
+            let why = if failure.causes.is_empty() { failure.message } else { failure.causes.join(": ") };
+            self.ui
+                .warn(format!("files that show what is recorded are out of date: {}", ui::printable(&why)));
         }
     }
 

@@ -114,6 +114,10 @@ pub(crate) fn export(app: &App, args: &ExportArgs) -> Result<(), Failure> {
     };
     match app.ui.form {
         Form::Json => app.ui.json(&Output::new(ExportBody { files })),
+        Form::Text if files.is_empty() => {
+            app.ui.say(format!("there is nothing to export as {format}"));
+            Ok(())
+        }
         _ => files.iter().try_for_each(|file| app.ui.line(ui::printable(&file.to_string_lossy()))),
     }
 }

@@ -113,12 +113,14 @@ fn text(
             (place(one), ui::headline(&one.content.kind.to_string(), 32), ui::ago(one.created_at, now));
         let labels = one.content.labels.iter().map(ToString::to_string);
         let marks = labels.chain(pinned.contains(&one.id).then(|| "pinned".to_owned()));
-        let marks: Vec<String> = marks.map(|mark| format!(" {CYAN}[{mark}]{CYAN:#}")).collect();
-        let what = ui::headline(&one.content.description, 60);
-        app.ui.line(format!(
-            "{BOLD}{id}{BOLD:#}  {DIM}{when:<14}{DIM:#}  {place:<places$}  {kind:<kinds$}  {what}{}",
-            marks.concat()
-        ))?;
+        let what = Some(ui::headline(&one.content.description, 60)).filter(|what| !what.is_empty());
+        let words: Vec<String> =
+            what.into_iter().chain(marks.map(|mark| format!("{CYAN}[{mark}]{CYAN:#}"))).collect();
+        let line = format!(
+            "{BOLD}{id}{BOLD:#}  {DIM}{when:<14}{DIM:#}  {place:<places$}  {kind:<kinds$}  {}",
+            words.join(" ")
+        );
+        app.ui.line(line.trim_end())?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use stagepost::project::Project;
 use super::log::pinned;
 use super::save::{files_line, reason};
 use crate::app::App;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::json::{LogOutput, Output, SCHEMA};
 use crate::ui::{self, BOLD, DIM, Form};
 
@@ -124,7 +124,9 @@ fn extract(
 ) -> Result<(), Failure> {
     let mut source = project.open_artifact(checkpoint, name)?;
     let mut file = std::fs::File::create_new(output).map_err(|error| {
-        Failure::file("make", output, error).hint("choose another name: files are never overwritten")
+        let there = error.kind() == std::io::ErrorKind::AlreadyExists;
+        let failure = Failure::file("make", output, error);
+        if there { failure.hint("choose another name: files are never overwritten") } else { failure }
     })?;
     let copied = std::io::copy(&mut source, &mut file).and_then(|size| file.sync_all().map(|()| size));
     match copied {
@@ -145,6 +147,11 @@ fn extract(
 
 fn history(app: &App, project: &Project, checkpoint: &Checkpoint, name: &str) -> Result<(), Failure> {
     let versions = project.history(&checkpoint.run, name)?;
+    if versions.is_empty() {
+        let run = ui::printable(checkpoint.run.as_str());
+        let what = format!("no checkpoint of run {run} has an artifact `{}`", name.escape_debug());
+        return Err(Failure::new(Code::NotFound, what).hint("`stagepost show ID` lists the artifacts"));
+    }
     let checkpoints: Vec<Checkpoint> = versions.into_iter().map(|version| version.checkpoint).collect();
     match app.ui.form {
         Form::Json => {

@@ -88,9 +88,10 @@ fn short(project: &Project, checkpoint: &Checkpoint) -> Result<String, Failure> 
     let id = project.short_id(&checkpoint.id)?;
     let when = ui::ago(checkpoint.created_at, SystemClock.now());
     let what = ui::headline(&checkpoint.content.description, 60);
-    Ok(format!(
+    let line = format!(
         "{BOLD}{id}{BOLD:#}  {}/{}  {when}  {what}",
         ui::printable(checkpoint.run.as_str()),
         checkpoint.seq
-    ))
+    );
+    Ok(line.trim_end().to_owned())
 }

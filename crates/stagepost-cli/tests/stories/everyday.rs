@@ -410,3 +410,24 @@ fn a_diff_without_names_is_to_the_newest_checkpoint_that_holds_files() {
     empty.ok(&["save", "--no-files", "-m", "no files"]);
     assert_eq!(empty.run(&["diff"]).code, 3);
 }
+
+#[test]
+fn what_is_not_there_is_said_and_lines_end_where_their_words_end() {
+    let project = TempProject::new();
+    project.write("a.txt", "a");
+    project.save("", &["--label", "good", "--artifact", "a=a.txt"]);
+    project.save("", &[]);
+    project
+        .run(&["show", "--artifact", "b", "--history"])
+        .fails(3, &["no checkpoint of run adhoc has an artifact `b`", "lists the artifacts"]);
+    let nowhere = project.run(&["show", "@-", "--artifact", "a", "-o", "none/a.txt"]);
+    nowhere.fails(3, &["failed to make none/a.txt"]);
+    assert!(!nowhere.err.contains("overwritten"), "{nowhere:?}");
+    let exported = project.run(&["export", "--format", "runs", "--to", "out"]);
+    assert_eq!((exported.code, exported.err.as_str()), (0, "there is nothing to export as runs\n"));
+    let listed = project.ok(&["log"]);
+    assert!(listed.contains("manual  [good]\n"), "{listed}");
+    for line in listed.lines().chain(project.ok(&[]).lines()) {
+        assert_eq!(line, line.trim_end());
+    }
+}
