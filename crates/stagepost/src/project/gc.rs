@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{Error, Project};
-use crate::model::{CheckpointId, Event, Kind, RunId, RunKind, StepStatus, Topic};
+use crate::model::{Checkpoint, CheckpointId, Event, Kind, RunId, RunKind, StepStatus, Topic};
 use crate::retention::{Fact, Plan, Policy, Protection};
 use crate::store::{Collected, EventQuery, Found, Listed, Query};
 
@@ -159,33 +159,31 @@ impl Project {
 }
 
 impl Project {
-    /// Results of steps that a flow which has not ended would go on from: its own, and of a fork those that it shares.
-    /// `listed` is in the order of the journal.
+    /// What a flow which has not ended would go on from: its own results, of a fork those that it shares, and the files
+    /// that steps which are not done go back to if they fail. `listed` is in the order of the journal.
     fn needed_by_flows(&self, listed: &[Listed]) -> Result<HashSet<CheckpointId>, Error> {
-        let mut newest: HashMap<&RunId, Results<'_>> = HashMap::new();
+        let mut newest: HashMap<&RunId, ByUse<'_>> = HashMap::new();
         let mut places: HashMap<CheckpointId, (&RunId, u64)> = HashMap::new();
         for Listed { checkpoint, .. } in listed {
             places.insert(checkpoint.id, (&checkpoint.run, checkpoint.seq));
-            if let Kind::Step { step, status: StepStatus::Completed | StepStatus::Skipped, .. } =
-                &checkpoint.content.kind
-            {
-                let of_step = newest.entry(&checkpoint.run).or_default().entry(step).or_default();
-                of_step.push((checkpoint.seq, checkpoint.id));
-            }
-            if checkpoint.content.metadata.contains_key(KEPT_STEPS) {
-                let of_state = newest.entry(&checkpoint.run).or_default().entry("").or_default();
-                of_state.push((checkpoint.seq, checkpoint.id));
+            if let Some(purpose) = Use::of(checkpoint) {
+                let of_run = newest.entry(&checkpoint.run).or_default();
+                of_run.entry(purpose).or_default().push((checkpoint.seq, checkpoint.id));
             }
         }
         let mut needed = HashSet::new();
         for run in self.runs()?.into_iter().filter(|run| run.kind == RunKind::Flow) {
-            if self.is_flow_over(&run.id)? {
+            let end = self.end_of_flow(&run.id)?;
+            if end.as_deref().is_some_and(|end| matches!(end, "completed" | "cancelled")) {
                 continue;
             }
             let (mut of, mut up_to, mut from) = (Some(run.id.clone()), u64::MAX, run.forked_from);
             while let Some(id) = of.take() {
-                for results in newest.get(&id).into_iter().flat_map(HashMap::values) {
-                    needed.extend(results.iter().rev().find(|(seq, _)| *seq <= up_to).map(|(_, one)| *one));
+                // A run that ended has rolled back what was to be, and the past that a fork shares is not its own to.
+                let rolls_back = id == run.id && end.is_none();
+                let uses = newest.get(&id).into_iter().flatten();
+                for (_, held) in uses.filter(|(purpose, _)| rolls_back || !purpose.is_to_roll_back()) {
+                    needed.extend(held.iter().rev().find(|(seq, _)| *seq <= up_to).map(|(_, one)| *one));
                 }
                 if let Some((shared, seq)) = from.take().and_then(|from| places.get(&from)) {
                     (of, up_to) = (Some((*shared).clone()), *seq);
@@ -196,16 +194,49 @@ impl Project {
         Ok(needed)
     }
 
-    /// Says whether a flow ended in such a way that it is not gone on with.
-    fn is_flow_over(&self, run: &RunId) -> Result<bool, Error> {
+    /// How a flow ended, if that is the last that was written of it.
+    fn end_of_flow(&self, run: &RunId) -> Result<Option<String>, Error> {
         let latest = self.store.events(&EventQuery::latest(Topic::Run, run.as_str()))?.pop();
         let body = latest.map(|(_, event)| event.body).unwrap_or_default();
-        Ok(body["type"] == "ended" && (body["status"] == "completed" || body["status"] == "cancelled"))
+        Ok(body["status"].as_str().filter(|_| body["type"] == "ended").map(str::to_owned))
     }
 }
 
-/// The results of a run by step, oldest first, with their numbers in the run.
-type Results<'a> = HashMap<&'a str, Vec<(u64, CheckpointId)>>;
+/// The checkpoints of a run by what a flow uses them for, oldest first, with their numbers in the run.
+type ByUse<'a> = HashMap<Use<'a>, Vec<(u64, CheckpointId)>>;
+
+/// What a flow that goes on uses a checkpoint for; the newest of each is enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Use<'a> {
+    /// The result of a step; a failure that the run went on from is one too.
+    Result(&'a str),
+    /// The results of steps whose checkpoints are pruned.
+    Kept,
+    /// A failure of a step after which the files are to go back.
+    RollsBack(&'a str),
+    /// The files as they were before something began.
+    Before(&'a str),
+}
+
+impl<'a> Use<'a> {
+    fn of(checkpoint: &'a Checkpoint) -> Option<Self> {
+        let says = |name| checkpoint.content.metadata.get(name).is_some_and(|value| value == true);
+        match &checkpoint.content.kind {
+            Kind::Step { step, status: StepStatus::Completed | StepStatus::Skipped, .. } => {
+                Some(Self::Result(step))
+            }
+            Kind::Step { step, .. } if says("went_on") => Some(Self::Result(step)),
+            Kind::Step { step, .. } if says("rolls_back") => Some(Self::RollsBack(step)),
+            _ if checkpoint.content.metadata.contains_key(KEPT_STEPS) => Some(Self::Kept),
+            Kind::Safety { before } => Some(Self::Before(before)),
+            _ => None,
+        }
+    }
+
+    fn is_to_roll_back(&self) -> bool {
+        matches!(self, Self::RollsBack(_) | Self::Before(_))
+    }
+}
 
 /// Checkpoints that another run goes on from.
 fn fork_points(listed: &[Listed]) -> HashSet<CheckpointId> {

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use stagepost::flow::{Again, Decided, Error, Flows, Outcome, Resume, Verdict};
+use stagepost::retention::Policy;
+use stagepost::store::Query;
 
 use crate::support::Story;
 
@@ -57,6 +59,43 @@ fn a_rollback_goes_back_to_where_the_first_attempt_began_also_after_a_crash() {
     assert_eq!(story.home.read("base.txt"), None);
     assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
     assert_eq!(story.home.read("base.txt").as_deref(), Some("base"));
+}
+
+/// Gives up all that nothing needs.
+fn collect(story: &Story) {
+    let strict = Policy { keep_last: Some(1), ..Policy::default() };
+    story.project.apply_gc(&story.project.plan_gc(&strict).unwrap()).unwrap();
+}
+
+#[test]
+fn a_collection_leaves_what_a_run_goes_on_from() {
+    let tolerant = r#"
+name: tolerant
+steps:
+  - {id: lint, on_failure: continue, run: 'echo lint >> log; exit 1'}
+  - {id: pay, effects: once, run: 'echo pay >> log'}
+  - {id: test, run: 'echo test >> log; test -e ok'}
+"#;
+    let story = Story::new();
+    assert!(matches!(story.start(tolerant).unwrap(), Outcome::Failed { .. }));
+    collect(&story);
+    story.home.write("ok", "");
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
+    assert_eq!(story.lines("log"), "lint pay test test", "a failure that it went on from is a result");
+
+    let story = Story::new();
+    story.home.write("base.txt", "base");
+    story.killed_at("a failed (1)", |story| story.start(CAREFUL));
+    collect(&story);
+    assert!(matches!(story.resume(Resume::default()).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.home.read("base.txt").as_deref(), Some("base"), "the files before the step are held");
+    let files = |story: &Story| {
+        let query = Query { run: Some(story.id.clone()), ..Query::default() };
+        story.project.log(&query).unwrap().iter().filter(|one| one.content.snapshot.is_some()).count()
+    };
+    assert_eq!(files(&story), 1);
+    collect(&story);
+    assert_eq!(files(&story), 0, "once the run has ended, nobody goes back to them");
 }
 
 const CARELESS: &str = r#"
