@@ -553,3 +553,21 @@ fn a_plan_that_would_be_refused_says_so() {
     child.wait().unwrap();
     refused("is cancelled already");
 }
+
+#[test]
+fn runs_and_their_checkpoints_are_listed_in_columns() {
+    let project = TempProject::new();
+    project
+        .write("a.yaml", "name: short\nsteps:\n  - {id: one, run: 'true'}\n  - {id: another, run: 'true'}\n");
+    project.write("b.yaml", "name: rather-long\nsteps:\n  - {id: one, run: 'false'}\n");
+    project.ok(&["flow", "run", "a.yaml", "--run-id", "r"]);
+    project.run(&["flow", "run", "b.yaml", "--run-id", "longer"]).fails(1, &["failed"]);
+    let straight = |text: &str, column: &str| {
+        let places: std::collections::BTreeSet<_> = text.lines().map(|line| line.find(column)).collect();
+        assert!(text.lines().count() == 2 && places.len() == 1 && !places.contains(&None), "{text}");
+    };
+    straight(&project.ok(&["flow", "list"]), "just now");
+    straight(&project.ok(&["flow", "checkpoints", "r"]), ", 0 B");
+    let again = project.ok(&["flow", "rerun", "r", "one", "--dry-run"]);
+    assert!(!again.contains("has not been done"), "it was, and is done again: {again}");
+}

@@ -257,7 +257,7 @@ pub(super) fn source_now(
     let Some(path) = definition.and_then(|definition| definition.path) else { return Ok(None) };
     let path = project.place().root.join(path);
     if !path.is_file() {
-        app.ui.say(format!("{} is gone: the flow is taken as it was when the run began", path.display()));
+        app.ui.say(format!("{} is gone: the flow is taken as the run last followed it", path.display()));
         return Ok(None);
     }
     let path = std::path::absolute(&path)?;

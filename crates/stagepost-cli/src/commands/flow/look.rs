@@ -7,7 +7,7 @@ use clap::builder::TypedValueParser as _;
 use serde::Serialize;
 use stagepost::flow::{self, Flows, Outline, RunState, Source, Status, StepState};
 use stagepost::gate::{Gates, Verdict};
-use stagepost::model::{CheckpointId, Kind, RunId, Timestamp};
+use stagepost::model::{Checkpoint, CheckpointId, Kind, RunId, Timestamp};
 use stagepost::project::{Clock, Project, SystemClock};
 use stagepost::store::Query;
 
@@ -271,23 +271,54 @@ pub(crate) fn list(app: &App, args: &ListArgs) -> Result<(), Failure> {
             if states.is_empty() {
                 app.ui.say("no flow runs");
             }
-            states.iter().try_for_each(|state| app.ui.line(row(state, now)))
+            let rows: Vec<Row> = states.iter().map(|state| Row::of(state, now)).collect();
+            let widths = Row::widths(&rows);
+            rows.iter().try_for_each(|row| app.ui.line(row.line(widths)))
         }
     }?;
     if damaged { Err(Failure::told(Code::Integrity)) } else { Ok(()) }
 }
 
-fn row(state: &RunState, now: Timestamp) -> String {
-    let done = state.steps.iter().filter(|step| step.current().is_some() && !step.step.contains('/')).count();
-    let name = state.definition.as_ref().map_or("in code", |definition| &definition.name);
-    format!(
-        "{BOLD}{}{BOLD:#}  {}  {}  {}  {DIM}{}{DIM:#}",
-        state.run.id,
-        coloured(state.status.as_str()),
-        ui::printable(name),
-        ui::count(done, "step done").replace("step dones", "steps done"),
-        ui::ago(state.changed_at, now)
-    )
+/// A run in the list of runs.
+struct Row {
+    id: String,
+    status: &'static str,
+    flow: String,
+    done: String,
+    when: String,
+}
+
+impl Row {
+    fn of(state: &RunState, now: Timestamp) -> Self {
+        let is_done = |step: &&StepState| step.current().is_some() && !step.step.contains('/');
+        let done = state.steps.iter().filter(is_done).count();
+        let name = state.definition.as_ref().map_or("in code", |definition| &definition.name);
+        Self {
+            id: state.run.id.to_string(),
+            status: state.status.as_str(),
+            flow: ui::printable(name).into_owned(),
+            done: ui::count(done, "step done").replace("step dones", "steps done"),
+            when: ui::ago(state.changed_at, now),
+        }
+    }
+
+    fn widths(rows: &[Self]) -> [usize; 4] {
+        let widest = |pick: fn(&Self) -> &str| rows.iter().map(|row| pick(row).chars().count()).max();
+        [widest(|row| &row.id), widest(|row| row.status), widest(|row| &row.flow), widest(|row| &row.done)]
+            .map(Option::unwrap_or_default)
+    }
+
+    fn line(&self, [ids, statuses, flows, steps]: [usize; 4]) -> String {
+        let pad = " ".repeat(statuses - self.status.len());
+        format!(
+            "{BOLD}{:<ids$}{BOLD:#}  {}{pad}  {:<flows$}  {:<steps$}  {DIM}{}{DIM:#}",
+            self.id,
+            coloured(self.status),
+            self.flow,
+            self.done,
+            self.when
+        )
+    }
 }
 
 fn coloured(status: &str) -> String {
@@ -382,6 +413,11 @@ pub(crate) fn checkpoints(app: &App, args: &CheckpointsArgs) -> Result<(), Failu
     let project = app.open()?;
     let id = Flows::of(&project).resolve(&args.run)?;
     let found = project.log(&Query { run: Some(id), ..Query::default() })?;
+    let place = |one: &Checkpoint| format!("{}/{}", one.run, one.seq);
+    let widest = |pick: fn(&Checkpoint) -> String| {
+        found.iter().map(|one| pick(one).chars().count()).max().unwrap_or(0)
+    };
+    let (places, kinds) = (widest(place), widest(short_kind));
     match app.ui.form {
         Form::Json => {
             let pinned = pinned(&project, &found)?;
@@ -389,21 +425,25 @@ pub(crate) fn checkpoints(app: &App, args: &CheckpointsArgs) -> Result<(), Failu
         }
         Form::Quiet => found.iter().try_for_each(|one| app.ui.line(one.id.to_string())),
         Form::Text => found.iter().try_for_each(|one| {
-            let kind = match &one.content.kind {
-                kind @ (Kind::Step { .. } | Kind::Decision { .. }) => kind.to_string(),
-                other => other.as_str().to_owned(),
-            };
+            let kind = short_kind(one);
             let bytes: u64 = one.content.artifacts.iter().map(|artifact| artifact.blob.size).sum();
             let files = if one.content.snapshot.is_some() { ", with files" } else { "" };
             app.ui.line(format!(
-                "{CYAN}{}{CYAN:#}  {}/{}  {}  {DIM}{}, {}{files}{DIM:#}",
+                "{CYAN}{}{CYAN:#}  {:<places$}  {kind:<kinds$}  {DIM}{}, {}{files}{DIM:#}",
                 project.short_id(&one.id)?,
-                one.run,
-                one.seq,
-                ui::printable(&kind),
+                place(one),
                 one.created_at,
                 ui::bytes(bytes)
             ))
         }),
     }
+}
+
+/// What a checkpoint of a run is, in few words.
+fn short_kind(one: &Checkpoint) -> String {
+    let kind = match &one.content.kind {
+        kind @ (Kind::Step { .. } | Kind::Decision { .. }) => kind.to_string(),
+        other => other.as_str().to_owned(),
+    };
+    ui::printable(&kind).into_owned()
 }

@@ -148,7 +148,7 @@ fn print_plan(app: &App, run: Option<&RunId>, plan: &Plan) -> Result<(), Failure
 fn because(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Reuse { attempt } => format!("reuse: the result of attempt {attempt} holds"),
-        Verdict::New => "new: it has not been done".to_owned(),
+        Verdict::New => "new: it is to be done".to_owned(),
         Verdict::Failed { attempt } => format!("failed: attempt {attempt} failed, it is tried again"),
         Verdict::Interrupted { attempt } => format!("interrupted: attempt {attempt} was cut off"),
         Verdict::Changed { parts } => format!("changed: {} differs", ui::printable(&parts.join(", "))),
