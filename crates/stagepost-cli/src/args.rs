@@ -110,6 +110,9 @@ pub(crate) enum Command {
     /// Take in checkpoints that another system kept
     ///
     /// Source files are only read. What is broken is taken in and flagged. Importing again takes in only what is new.
+    ///
+    /// What cannot be read at all is named on standard error (with --json under `unreadable`), and the rest is taken in; the exit
+    /// code is 1 then, also of a dry run. It is 3 if there is nothing of a known form.
     Import(Late<commands::import::ImportArgs>),
     /// Write checkpoints in the files of another system
     Export(Late<commands::import::ExportArgs>),

@@ -6,7 +6,7 @@ use stagepost::project::{ImportItem, ImportPlan};
 use stagepost::{flow, plan, session, task};
 
 use crate::app::App;
-use crate::failure::Failure;
+use crate::failure::{Code, Failure};
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form};
 
@@ -67,13 +67,32 @@ pub(crate) fn run(app: &App, args: &ImportArgs) -> Result<(), Failure> {
                 let lines = ui::count(file.lines, "line");
                 app.ui.line(format!("{verb} {} of {lines} of {}", file.new, file.path.display()))
             })?;
-            if plan.items.is_empty() && !plan.progress.is_empty() {
-                return Ok(());
-            }
             let new = plan.items.iter().filter(|item| !item.known).count();
-            app.ui.line(format!("{verb} {} of {}", new, ui::count(plan.items.len(), "checkpoint")))
+            let line = format!("{verb} {} of {}", new, ui::count(plan.items.len(), "checkpoint"));
+            if plan.items.is_empty() { Ok(()) } else { app.ui.line(line) }
         }
+    }?;
+    if plan.unreadable.is_empty() { Ok(()) } else { Err(not_all(app, &plan, args.dry_run)) }
+}
+
+/// Says that something was left out: an import that did not read everything is not done.
+fn not_all(app: &App, plan: &ImportPlan, dry_run: bool) -> Failure {
+    if app.ui.form == Form::Json {
+        return Failure::told(Code::Failed);
     }
+    let left = match plan.unreadable.len() {
+        1 => "what is named above".to_owned(),
+        many => format!("the {many} things named above"),
+    };
+    let (nothing, would) =
+        (plan.items.is_empty() && plan.progress.is_empty(), if dry_run { "would be" } else { "was" });
+    let message = if nothing {
+        format!("nothing {would} imported: {left} cannot be read")
+    } else {
+        format!("not everything {would} imported: {left} cannot be read")
+    };
+    Failure::new(Code::Failed, message)
+        .hint("mend or move it, and import again: only what is new is taken in")
 }
 
 fn parse(text: &str) -> Result<Format, Failure> {

@@ -205,6 +205,44 @@ fn exports_come_back_in() {
     assert_eq!(project.run(&["import", ".", "--format", "dreams"]).code, 2);
 }
 
+#[test]
+fn an_import_that_could_not_read_everything_is_not_done() {
+    let project = repository();
+    let step = |number: u32| {
+        json!({"checkpoint_id": format!("checkpoint-step-{number}-1"), "run_id": "run-1", "workflow_id": "w",
+            "step": number, "timestamp": format!("2026-01-01T00:00:{number:02}.000Z"), "metadata": {}})
+    };
+    project.write("old/checkpoint-step-2-1.json", step(2).to_string());
+    project.write("old/checkpoint-step-10-1.json", step(10).to_string());
+    assert!(project.ok(&["import", "old", "--dry-run"]).contains("would import 2 of 2 checkpoints"));
+
+    // Nothing of it can be read: nothing is taken in, and nothing is said to be done.
+    for (file, bytes) in [
+        ("bad/checkpoints.json", r#"{"session_id": "s", "checkpoints": ["#),
+        ("bad/checkpoint-step-1-1.json", "{bad"),
+        ("bad/chk-1-abcdef.json.gz", "not compressed"),
+    ] {
+        project.write(file, bytes);
+        project.run(&["import", file]).fails(1, &["nothing was imported", "cannot be read", file]);
+        project.run(&["import", file, "--dry-run"]).fails(1, &["nothing would be imported"]);
+        let ran = project.run(&["--json", "import", file]);
+        let told: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!((ran.code, told["imported"].as_u64()), (1, Some(0)), "{told}");
+        assert!(told["unreadable"][0]["path"].as_str().unwrap().ends_with(file), "{told}");
+    }
+    project.run(&["import", "bad"]).fails(1, &["the 3 things named above"]);
+
+    // What can be read comes in, in the order of its steps, and what cannot is named.
+    project.write("old/checkpoint-step-3-1.json", "{bad");
+    let ran = project.run(&["import", "old"]);
+    assert!(ran.out.ends_with("imported 2 of 2 checkpoints\n"), "{}", ran.out);
+    ran.fails(1, &["checkpoint-step-3-1.json cannot be read", "not everything was imported"]);
+    let log = project.json(&["log", "--run", "run-1"]);
+    assert_eq!(log["checkpoints"][0]["kind"]["step"], "step-10", "{log}");
+    project.write("old/checkpoint-step-3-1.json", step(3).to_string());
+    assert!(project.ok(&["import", "old"]).contains("imported 1 of 3 checkpoints"));
+}
+
 /// Runs a command while somebody else holds the lock of the views, and kills it once its record is there: between the
 /// record and the view.
 pub(crate) fn killed_before_its_view(project: &TempProject, args: &[&str], run: &str) {

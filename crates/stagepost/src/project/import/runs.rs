@@ -39,9 +39,17 @@ fn sources(path: &Path, forced: bool) -> Sources {
     let compressed =
         [path.to_owned(), path.join(runs::COMPRESSED)].into_iter().flat_map(|place| listed(&place));
     found.files.extend(compressed.filter(|file| file.is_file() && name_of(file).ends_with(".json.gz")));
+    // The folder of checkpoints itself, taken out of its run.
+    let steps = listed(path).into_iter().filter(|file| file.is_file() && is_step(&name_of(file)));
+    found.files.extend(steps);
     let pressure = listed(&path.join(runs::PRESSURE)).into_iter();
     found.files.extend(pressure.filter(|file| file.is_file() && name_of(file).ends_with(".json")));
     found
+}
+
+/// Says whether a file is called as the runner calls its checkpoints.
+fn is_step(name: &str) -> bool {
+    name.starts_with("checkpoint-step-") && name.ends_with(".json")
 }
 
 fn name_of(path: &Path) -> String {
@@ -74,20 +82,29 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     read_file(path).map_err(|error| error.to_string())
 }
 
+/// What can be read of some files, with their names and bytes, in the order in which they were made.
+fn records(files: &[PathBuf], plan: &mut ImportPlan) -> Vec<(Record, String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for file in files {
+        match read(file).and_then(|bytes| Ok((Record::read(&name_of(file), &bytes)?, bytes))) {
+            Ok((record, bytes)) => found.push((record, name_of(file), bytes)),
+            Err(why) => plan.unreadable.push(Unreadable { path: file.clone(), why }),
+        }
+    }
+    // Names sort by digits, not by number: step 10 would come before step 2.
+    found.sort_by(|(a, ..), (b, ..)| (&a.timestamp, &a.id).cmp(&(&b.timestamp, &b.id)));
+    found
+}
+
 impl Project {
     pub(super) fn plan_runs(&self, path: &Path, forced: bool, plan: &mut ImportPlan) -> Result<(), Error> {
         let sources = sources(path, forced);
         for folder in &sources.folders {
             self.plan_run(folder, plan)?;
         }
-        for file in &sources.files {
-            match read(file).and_then(|bytes| Ok((Record::read(&name_of(file), &bytes)?, bytes))) {
-                Ok((record, bytes)) => {
-                    let run = self.run_for(&record.run, &record.workflow, None)?;
-                    self.plan_record(run, record, &name_of(file), bytes, plan);
-                }
-                Err(why) => plan.unreadable.push(Unreadable { path: file.clone(), why }),
-            }
+        for (record, name, bytes) in records(&sources.files, plan) {
+            let run = self.run_for(&record.run, &record.workflow, None)?;
+            self.plan_record(run, record, &name, bytes, plan);
         }
         Ok(())
     }
@@ -103,16 +120,7 @@ impl Project {
             workflow,
             about.as_ref().map(|(record, _)| record),
         )?;
-        let mut found = Vec::new();
-        for file in checkpoints(folder) {
-            match read(&file).and_then(|bytes| Ok((Record::read(&name_of(&file), &bytes)?, bytes))) {
-                Ok((record, bytes)) => found.push((record, name_of(&file), bytes)),
-                Err(why) => plan.unreadable.push(Unreadable { path: file, why }),
-            }
-        }
-        // Names sort by digits, not by number: step 10 would come before step 2.
-        found.sort_by(|(a, ..), (b, ..)| (&a.timestamp, &a.id).cmp(&(&b.timestamp, &b.id)));
-        for (record, name, bytes) in found {
+        for (record, name, bytes) in records(&checkpoints(folder), plan) {
             self.plan_record(run.clone(), record, &name, bytes, plan);
         }
         if let Some((record, bytes)) = about {
