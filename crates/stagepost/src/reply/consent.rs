@@ -238,8 +238,16 @@ impl<'a> Case<'_, 'a, '_> {
         self.spelling.is_some_and(|lexicon| misspells_approval(unit.text, lexicon))
     }
 
-    /// "Yeah, right" and nothing else is seldom meant.
+    /// "Yeah, right" and "oh, great" and nothing else are seldom meant.
     pub(super) fn is_mockery(&self, at: usize) -> bool {
+        let sighs = at == 1 && self.units[0].text == "oh" && self.units.len() == 2;
+        let praise = matches!(
+            self.units[at].text,
+            "great" | "wonderful" | "fantastic" | "lovely" | "brilliant" | "perfect" | "terrific" | "nice"
+        );
+        if sighs && praise {
+            return true;
+        }
         let yeah = at
             .checked_sub(1)
             .is_some_and(|before| matches!(self.units[before].text, "yeah" | "yea" | "sure"));

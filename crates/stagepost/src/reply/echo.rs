@@ -197,6 +197,30 @@ impl<'q> Echo<'q> {
         ends.then_some(Found { at, len, classes: told })
     }
 
+    /// Whether it asked about these with such a verb: "does that work?" for *it does*, "did I get it?" for *you did*.
+    pub(super) fn asks_whether(&self, who: &str, verb: &str) -> bool {
+        let same: &[&str] = match verb {
+            "is" | "was" => &["is", "'s", "was"],
+            "are" | "were" if who == "you" => &["am", "are", "was", "were"],
+            "are" | "were" => &["are", "'re", "were"],
+            "does" => &["does", "do"],
+            "will" | "would" => &["will", "'ll", "would"],
+            "did" => &["did"],
+            _ => &["do"],
+        };
+        let about = |next: &str| match who {
+            "you" => matches!(next, "i" | "we"),
+            _ => !matches!(next, "i" | "we" | "you"),
+        };
+        self.words.windows(2).any(|pair| same.contains(&pair[0]) && about(pair[1]))
+    }
+
+    /// Whether it asks what something is like: "does that look right?", "are the figures ok?", "did I get it?".
+    pub(super) fn asks_how_it_is(&self) -> bool {
+        let ways = [("it", "is"), ("it", "does"), ("they", "are"), ("you", "did")];
+        ways.iter().any(|(who, verb)| self.asks_whether(who, verb))
+    }
+
     /// Folds what a question says, the words of its kind and its own.
     pub(super) fn folded(question: &Question<'_>) -> Folded {
         match (question.text, question.kind.own_words()) {

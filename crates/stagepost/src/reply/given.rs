@@ -23,11 +23,51 @@ impl<'a> Case<'_, 'a, '_> {
                 || self.is_expected(*at)
                 || self.is_wondering(*at)
                 || self.is_theirs(*at)
+                || self.is_of_others(*at)
+                || self.is_lacking(*at)
+                || self.is_correction(*at)
                 || self.is_asked_of_others(*at)
                 || self.is_of_a_part(*at)
                 || self.is_scorned(*at)
         };
         (0..self.units.len()).find(shows).map(|at| self.units[at].phrase)
+    }
+
+    /// "They do", "it is", "you did": a short answer about someone or something that the question did not ask about. "Do
+    /// they match?" "They do" is a yes, "deploy it?" "they do" is none; "you may" gives leave anywhere.
+    fn is_of_others(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let last = self.tokens[unit.first + unit.len - 1].text;
+        let states = matches!(last, "is" | "was" | "does" | "did" | "do" | "are" | "were" | "will" | "would");
+        if !states || !matches!(unit.text, "it" | "they" | "you") || !unit.is(Classes::YES) || unit.len != 2 {
+            return false;
+        }
+        let unasked = !self.echo.asked
+            && (unit.text != "they" || self.units[..at].iter().any(|unit| unit.is(Classes::YES)));
+        let open = unit.text != "they" && !self.echo.names_act;
+        // "Shall we meet on Wednesday?" "Wednesday it is".
+        let settles = last == "is" && self.before(at).next().is_some_and(|before| self.repeats(before));
+        !(unasked || open || settles || self.echo.asks_whether(unit.text, last))
+    }
+
+    /// "I agree it needs work", "that needs a plan": agrees that something is missing.
+    fn is_lacking(&self, at: usize) -> bool {
+        let subject = self.before(at).find(|unit| !is_adverb(unit));
+        let next = self.units[at + 1..].iter().take(2).any(|unit| unit.is(Classes::MATTER));
+        matches!(self.units[at].text, "needs" | "need")
+            && next
+            && subject.is_some_and(|who| matches!(who.text, "it" | "this" | "that" | "they"))
+    }
+
+    /// "Correct that": asks for something to be put right.
+    fn is_correction(&self, at: usize) -> bool {
+        let unit = &self.units[at];
+        let leads = self.before(at).all(|unit| is_courtesy(unit.text));
+        let pointed = self.units.get(at + 1).filter(|next| unit.after == Gap::None && is_it(next.text));
+        let ends = |next: &Unit<'_>| {
+            next.after != Gap::None || self.units.get(at + 2).is_none_or(|after| is_courtesy(after.text))
+        };
+        unit.text == "correct" && unit.len == 1 && leads && pointed.is_some_and(ends)
     }
 
     /// "Yes, I looked at it", "I have read it": done, so that the yes can be given.

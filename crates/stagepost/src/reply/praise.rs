@@ -65,7 +65,34 @@ pub(super) fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>)
         units[at].len > 1 && (units[at].phrase.ends_with(" it") || units[at].phrase.ends_with(" them"));
     let stays =
         echo.alters && (liked || matches!(subject(clause()), Some("it" | "they" | "these" | "those")));
-    about_it && !(stays || thanked || turned_down || is_demand(clause()) || describes(units, at))
+    let elsewhere = stays || praises_work(units, at, echo);
+    about_it && !(elsewhere || thanked || turned_down || is_demand(clause()) || describes(units, at))
+}
+
+/// "Great work", "well done", "nice start": thanks for what was done, and no yes to what is to be done. Where the
+/// question asks about the work itself ("does that look right?") it is one.
+fn praises_work(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
+    let unit = &units[at];
+    let is_work = |word: &str| {
+        matches!(
+            word,
+            "work"
+                | "job"
+                | "effort"
+                | "efforts"
+                | "going"
+                | "start"
+                | "progress"
+                | "try"
+                | "attempt"
+                | "teamwork"
+        )
+    };
+    let next = units.get(at + 1).filter(|_| unit.after == Gap::None);
+    let named = unit.len == 2 && matches!(unit.text, "good" | "great" | "nice");
+    let work = (named && unit.phrase.rsplit(' ').next().is_some_and(is_work))
+        || next.is_some_and(|next| next.len == 1 && is_work(next.text));
+    (work || unit.phrase == "well done") && (echo.names_act || !echo.asks_how_it_is())
 }
 
 /// "It's a nice place", "it was good": tells what something is like, and asks for nothing.
