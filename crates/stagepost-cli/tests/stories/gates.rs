@@ -637,3 +637,18 @@ fn what_was_said_on_several_lines_is_shown_whole() {
     assert!(told.contains("“yes / no, stop”"), "{told}");
     assert_eq!(project.ok(&["gate", "show", "g"]).matches("“yes / no, stop”").count(), 2);
 }
+
+#[test]
+fn several_can_be_chosen_only_where_something_is() {
+    let project = TempProject::new();
+    for kind in ["confirm", "approve", "input"] {
+        let ran = project.run(&["gate", "ask", "Go?", "--multiple", "--kind", kind]);
+        ran.fails(2, &["--multiple is for choosing", kind, "--kind choose"]);
+        let ran = project.run_on("yes\n", &["gate", "parse", "--multiple", "--kind", kind]);
+        ran.fails(2, &["--multiple is for choosing"]);
+    }
+    assert_eq!(project.json(&["gate", "list", "--all"])["gates"], json!([]));
+    let several = ["gate", "ask", "Which?", "--id", "g", "--multiple", "--kind", "choose"];
+    assert_eq!(project.run(&[&several[..], &["--option", "red", "--option", "blue"]].concat()).code, 6);
+    assert!(project.ok(&["gate", "show", "g", "--form", "ask"]).contains(r#""multiSelect": true"#));
+}

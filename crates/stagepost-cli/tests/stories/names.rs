@@ -45,6 +45,21 @@ fn every_name_finds_its_checkpoint() {
 }
 
 #[test]
+fn nothing_is_called_what_means_something_else() {
+    let project = TempProject::new();
+    for run in ["last-good", "@", "@x"] {
+        project.run(&["save", "--run", run]).fails(2, &["cannot be the name of a new run", run]);
+        project.run(&["gate", "ask", "Go?", "--run", run]).fails(2, &["cannot be the name of a new run"]);
+    }
+    for gate in ["@", "@x"] {
+        project.run(&["gate", "ask", "Go?", "--id", gate]).fails(2, &["cannot be the name of a gate", gate]);
+    }
+    assert_eq!(project.json(&["gate", "list", "--all"])["gates"], json!([]));
+    assert_eq!(project.run(&["gate", "ask", "Go?", "--id", "a@b"]).code, 6);
+    assert_eq!(project.run(&["gate", "answer", "@", "yes"]).code, 0);
+}
+
+#[test]
 fn a_short_id_as_printed_always_works_again() {
     let project = TempProject::new();
     let ids: Vec<String> = (0..6).map(|count| project.save(&format!("save {count}"), &[])).collect();

@@ -83,6 +83,11 @@ impl<'p> Gates<'p> {
             {
                 return Ok(gate.clone());
             }
+            if known.is_none() && id.as_str().starts_with('@') {
+                let what =
+                    format!("`{id}` cannot be the name of a gate: `@` is short for the one that waits");
+                return Err(Error::Invalid { what });
+            }
             self.store_question(&id, known.as_ref(), &ask, &prompt)?;
             self.get(&id)
         })

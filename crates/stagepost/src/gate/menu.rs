@@ -83,7 +83,7 @@ impl Menu {
             option: answer.option.is_some(),
         };
         let rows: Vec<Row> = message.fixed(&gate.prompt).map(row).collect();
-        let multiple = gate.prompt.multiple;
+        let multiple = gate.prompt.takes_several();
         let menu = Self { rows, multiple, typed: String::new(), at: 0, chosen: BTreeSet::new() };
         (!menu.rows.is_empty()).then_some(menu)
     }

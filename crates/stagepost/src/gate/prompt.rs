@@ -193,8 +193,18 @@ impl Prompt {
         (0..self.options.len()).find(hides).map(|at| format!("option {}", at + 1))
     }
 
+    /// Whether something is chosen, and not agreed to or said.
+    fn chooses(&self) -> bool {
+        matches!(self.kind, Kind::Choose | Kind::SelectRoute)
+    }
+
+    /// Whether several answers may be marked: nobody says yes and no at once.
+    pub(super) fn takes_several(&self) -> bool {
+        self.multiple && self.chooses()
+    }
+
     fn fault(&self) -> Option<String> {
-        let chooses = matches!(self.kind, Kind::Choose | Kind::SelectRoute);
+        let chooses = self.chooses();
         let unsafe_id = |choice: &&Choice| choice.id.is_empty() || choice.id.chars().any(char::is_control);
         if chooses && self.options.is_empty() {
             return Some("there is nothing to choose from".to_owned());

@@ -52,7 +52,7 @@ impl Message {
             shown: gate.shown,
             header: header(gate.prompt.kind).to_owned(),
             options: message.fixed(&gate.prompt).map(offered).collect(),
-            multi_select: gate.prompt.multiple,
+            multi_select: gate.prompt.takes_several(),
             free_text: true,
             markdown: message.markdown(),
             question: message.question,
@@ -92,7 +92,7 @@ fn answer_schema(prompt: &Prompt, says: &[&Possible]) -> Value {
         .iter()
         .map(|answer| json!({"const": answer.say, "title": format!("{}: {}", answer.say, answer.means)}))
         .collect();
-    if prompt.multiple {
+    if prompt.takes_several() {
         return json!({"type": "array", "title": "Answer", "items": {"anyOf": named}});
     }
     json!({"type": "string", "title": "Answer", "oneOf": named})

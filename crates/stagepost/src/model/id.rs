@@ -74,12 +74,16 @@ impl RunId {
             "runs of this name are made by `save` and `restore` themselves"
         } else if self.0.starts_with('@') {
             "`@` is short for what is newest"
+        } else if self.0 == Self::LAST_GOOD {
+            "it means a checkpoint already"
         } else {
             return Ok(());
         };
         Err(InvalidId::new("the name of a new run", &self.0, fault))
     }
 
+    /// What the newest checkpoint that someone called good is found by.
+    pub(super) const LAST_GOOD: &'static str = "last-good";
     /// What every work tree has runs of: called so, or in a linked one so with a dash and its name.
     const OWN: [&'static str; 2] = [Self::ADHOC, Self::SAFETY];
     /// The run of what is saved by hand.
@@ -234,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_new_run_takes_no_name_that_runs_are_given_by_us_or_that_means_another() {
-        for taken in ["adhoc", "safety", "adhoc-side", "safety-side", "@", "@-", "@x"] {
+        for taken in ["adhoc", "safety", "adhoc-side", "safety-side", "@", "@-", "@x", "last-good"] {
             assert!(RunId::new(taken).unwrap().check_new().is_err(), "{taken:?} was accepted");
         }
         for free in ["adhocracy", "safety.1", "my-safety", "a@b"] {

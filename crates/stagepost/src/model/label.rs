@@ -77,7 +77,7 @@ fn is_taken(text: &str) -> bool {
     let back = text.strip_prefix('@').map(|back| back.trim_start_matches('-'));
     let digits = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_digit());
     let counts = back.is_some_and(|rest| rest.is_empty() || (digits(rest) && text.starts_with("@-")));
-    counts || text == "last-good" || text.parse::<CheckpointId>().is_ok()
+    counts || text == RunId::LAST_GOOD || text.parse::<CheckpointId>().is_ok()
 }
 
 impl Serialize for Label {

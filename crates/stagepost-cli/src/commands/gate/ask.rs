@@ -143,6 +143,7 @@ impl Who {
 
 impl AskArgs {
     fn into_ask(self) -> Result<Ask, Failure> {
+        self.how.check()?;
         let mut prompt = Prompt::new(self.how.kind);
         prompt.message = self.message;
         prompt.question = self.question.unwrap_or_default();

@@ -34,7 +34,7 @@ pub(crate) struct Asked {
     /// refine_route or present_final
     #[arg(long, value_name = "KIND", default_value = "confirm", value_parser = kind)]
     pub(crate) kind: Kind,
-    /// Several options may be chosen
+    /// Several options may be chosen, where something is
     #[arg(long)]
     pub(crate) multiple: bool,
     /// How much is at stake: low (a hedged yes is a yes), normal, high (only the words of --phrase are a yes)
@@ -60,6 +60,7 @@ struct Line<'l> {
 }
 
 pub(crate) fn run(_: &App, args: &ParseArgs) -> Result<(), Failure> {
+    args.how.check()?;
     let options = args.options.as_deref().map(read_options).transpose()?.unwrap_or_default();
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let mut input = BufReader::with_capacity(1 << 16, io::stdin().lock());
@@ -98,6 +99,15 @@ impl ParseArgs {
 }
 
 impl Asked {
+    /// Refuses what does not go together.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if self.multiple && !matches!(self.kind, Kind::Choose | Kind::SelectRoute) {
+            let why = format!("--multiple is for choosing, and nothing is chosen at `{}`", self.kind);
+            return Err(Failure::usage(why).hint("take --kind choose with --option, or leave --multiple out"));
+        }
+        Ok(())
+    }
+
     fn parse(&self, text: &str, question: Option<&str>, options: &[Choice]) -> reply::Reply {
         let question = Question {
             kind: self.kind,
