@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use stagepost::lock::Lock;
 
-use crate::support::{PROGRAM, TempProject, soon};
+use crate::support::{PROGRAM, TempProject, contents, soon};
 
 /// A repository with one commit and someone who makes commits.
 fn repository() -> TempProject {
@@ -484,4 +484,39 @@ fn what_is_empty_is_not_put_in_brackets_and_hints_can_be_followed() {
     let refused = project.run(&save);
     refused.fails(4, &["the index has conflicts", "resolve them"]);
     assert!(!refused.err.contains("--no-commit"), "{}", refused.err);
+}
+
+#[test]
+fn looking_at_a_view_drives_no_terminal_and_the_store_keeps_what_was_said() {
+    const EVIL: &str = "\u{1b}[31m\u{9b}2J\u{202e}evil\u{7}\u{7f}\rback";
+    let project = repository();
+    project.ok(&["session", "create", "--session-id", "s", "--description", EVIL, "--phase", "plan"]);
+    project.ok(&["task", "save", "--task", "1", "--stage", "start", "-m", EVIL]);
+    project.ok(&["task", "note", "--task", "1", EVIL]);
+    let run = project.ok(&["--quiet", "plan", "start", "--project", "song", "--output-dir", "out"]);
+    project.write("p.json", json!({"plan": {EVIL: EVIL}}).to_string());
+    project.ok(&["plan", "record", "--run", run.trim(), "--type", "raw", "--iteration", "1", "p.json"]);
+    // Lines of somebody else's, and of a view from before, are known again and shown as well.
+    let progress = project.folder.join("agent-progress.txt");
+    let before = std::fs::read_to_string(&progress).unwrap();
+    let raw = before.trim_end().split_once(" [Task 1] ").unwrap().0;
+    std::fs::write(&progress, format!("{raw} [Task 1] {EVIL}\ntheirs {EVIL}\n")).unwrap();
+    project.ok(&["task", "note", "more"]);
+    project.ok(&["task", "note", "again"]);
+    let lines = std::fs::read_to_string(&progress).unwrap();
+    assert_eq!(lines.lines().count(), 4, "{lines}");
+    assert!(lines.contains(r"theirs \u{1b}[31m\u{9b}2J\u{202e}evil\u{7}\u{7f}\rback"), "{lines}");
+    for format in ["maestro", "tasks", "plans"] {
+        project.ok(&["export", "--format", format, "--to", "../exported"]);
+    }
+    let drives = |c: &char| (c.is_control() && *c != '\n') || ('\u{2028}'..='\u{202e}').contains(c);
+    let views = [".flow", "out", "../exported"].map(|name| contents(&project.folder.join(name)));
+    for (path, bytes) in views.into_iter().flatten() {
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text.chars().find(drives), None, "{}", path.display());
+    }
+    assert_eq!(lines.chars().find(drives), None, "{lines:?}");
+    let raw = project.folder.join(format!("out/checkpoints/plans/song_{}_iter01_raw.json", run.trim()));
+    let told: Value = serde_json::from_slice(&std::fs::read(raw).unwrap()).unwrap();
+    assert_eq!(told["plan"][EVIL], EVIL);
 }

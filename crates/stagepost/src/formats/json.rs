@@ -41,11 +41,12 @@ impl Formatter for Ascii<'_> {
     }
 
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
-        if text.is_ascii() {
+        let plain = |c: char| c.is_ascii() && c != '\u{7f}';
+        if text.chars().all(plain) {
             return writer.write_all(text.as_bytes());
         }
         for c in text.chars() {
-            if c.is_ascii() {
+            if plain(c) {
                 writer.write_all(&[c as u8])?;
                 continue;
             }

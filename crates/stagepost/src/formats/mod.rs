@@ -6,12 +6,14 @@ mod json;
 pub mod maestro;
 pub mod plans;
 pub mod runs;
+mod shown;
 pub mod tasks;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use json::{naive, parse_time, pretty, zoned};
+pub use shown::shown;
 
 /// A foreign format that can be imported and exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

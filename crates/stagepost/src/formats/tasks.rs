@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::json::naive;
+use super::shown::shown;
 use crate::model::{Checkpoint, Event, Imported, Kind, Mark, Stage, Timestamp, Topic};
 
 /// The list of checkpoints.
@@ -123,7 +124,9 @@ impl Line {
         let task = self.task.filter(|task| *task != 0).map(|task| format!("[Task {task}] "));
         let task = task.unwrap_or_default();
         let text = if self.text.is_empty() { "" } else { self.text.as_str() };
-        text.split('\n').map(|part| format!("[{time}] {task}{}", part.trim_end_matches('\r'))).collect()
+        text.split('\n')
+            .map(|part| format!("[{time}] {task}{}", shown(part.trim_end_matches('\r'))))
+            .collect()
     }
 
     /// Reads a line; `None` if it is not in the format.
@@ -178,7 +181,7 @@ pub fn number_of(run: &str) -> Option<u64> {
     run.strip_prefix("task-")?.parse().ok()
 }
 
-/// The lines of a note; none if the event is no note of ours.
+/// The lines of a note, as they are shown; none if the event is no note of ours.
 pub fn lines_of(event: &Event) -> Vec<String> {
     let task = number_of(&event.key);
     if task.is_none() && event.key != GENERAL {
@@ -186,7 +189,7 @@ pub fn lines_of(event: &Event) -> Vec<String> {
     }
     match serde_json::from_value(event.body.clone()) {
         Ok(Note::Text { text }) => Line { at: event.at, task, text }.write(),
-        Ok(Note::Line { line }) => vec![line],
+        Ok(Note::Line { line }) => vec![shown(&line).into_owned()],
         Err(_) => Vec::new(),
     }
 }
@@ -195,7 +198,7 @@ pub fn lines_of(event: &Event) -> Vec<String> {
 pub fn new_lines(file: &str, known: impl IntoIterator<Item = String>) -> Vec<&str> {
     let mut counts = HashMap::<String, usize>::new();
     known.into_iter().for_each(|line| *counts.entry(line).or_default() += 1);
-    let mut is_new = |line: &&str| match counts.get_mut(*line) {
+    let mut is_new = |line: &&str| match counts.get_mut(shown(line).as_ref()) {
         Some(count) if *count > 0 => {
             *count -= 1;
             false

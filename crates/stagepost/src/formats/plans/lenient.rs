@@ -9,6 +9,8 @@ use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
+use crate::formats::shown::escaped;
+
 /// The names Python gives to numbers that JSON does not have, longest first.
 const NAMES: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 /// Begins and ends the string that stands for one. It is in a private part of Unicode.
@@ -97,9 +99,13 @@ pub fn finite(value: &Value) -> Value {
 }
 
 /// Writes JSON as `json.dumps(value, indent=2, ensure_ascii=False)` does: two spaces, UTF-8, bare names for numbers
-/// that are not finite, no newline at the end.
+/// that are not finite, no newline at the end. What would drive a terminal is escaped.
 pub fn write(value: &Value) -> Vec<u8> {
-    write_as(value, PrettyFormatter::with_indent(b"  "))
+    let bytes = write_as(value, PrettyFormatter::with_indent(b"  "));
+    match String::from_utf8(bytes) {
+        Ok(text) => escaped(&text).into_owned().into_bytes(),
+        Err(other) => other.into_bytes(),
+    }
 }
 
 /// Writes JSON in as little room as it takes, with bare names for numbers that are not finite.

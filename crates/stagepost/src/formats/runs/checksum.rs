@@ -7,6 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::javascript::compact;
+use crate::formats::shown::unescaped;
 
 /// What a checksum was made over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,15 +80,22 @@ fn joined(members: &[Vec<u8>]) -> Vec<u8> {
     [b"{".as_slice(), &members.join(b",".as_slice()), b"}"].concat()
 }
 
-/// Drops the white space between the tokens of JSON.
+/// Drops the white space between the tokens of JSON, and takes back escapes that JavaScript never writes.
 pub fn minified(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len());
-    let mut inside = Inside::default();
-    for byte in json {
+    let (mut inside, mut at) = (Inside::default(), 0);
+    while let Some(byte) = json.get(at) {
+        let escape = json.get(at..at + 6).filter(|_| inside.text && !inside.escaped);
+        if let Some(c) = escape.and_then(unescaped) {
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            at += 6;
+            continue;
+        }
         if inside.text || !matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             out.push(*byte);
         }
         inside.pass(*byte);
+        at += 1;
     }
     out
 }

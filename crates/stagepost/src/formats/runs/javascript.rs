@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
+use crate::formats::shown::escaped;
 use crate::model::canonical;
 
 /// Writes JSON as `JSON.stringify(value)` would after `JSON.parse`.
@@ -11,11 +12,11 @@ pub fn compact(value: &Value) -> String {
     out
 }
 
-/// Writes JSON as `JSON.stringify(value, null, 2)` would after `JSON.parse`.
+/// Writes JSON as `JSON.stringify(value, null, 2)` would after `JSON.parse`, with escapes for what would drive a terminal.
 pub fn pretty(value: &Value) -> String {
     let mut out = String::new();
     write(&mut out, value, Some(0));
-    out
+    escaped(&out).into_owned()
 }
 
 fn write(out: &mut String, value: &Value, depth: Option<usize>) {
