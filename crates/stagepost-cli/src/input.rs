@@ -6,6 +6,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
+use serde::de::DeserializeOwned;
+use stagepost::model::beyond_64_bits;
 
 /// More than anything that people write by hand or programs ask with.
 pub(crate) const MOST: u64 = 16 << 20;
@@ -25,6 +27,16 @@ fn whole(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, what));
     }
     Ok(bytes)
+}
+
+/// Reads JSON that becomes a part of a record. What would not come back as it was given is refused.
+pub(crate) fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    match beyond_64_bits(bytes) {
+        Some(number) => Err(format!(
+            "the whole number {number} has more than 64 bits and would be rounded; give it as a text, or keep the JSON with `save --state`"
+        )),
+        None => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
+    }
 }
 
 /// Reads a file of text that nobody named: one that is none must neither be waited for nor read without end.

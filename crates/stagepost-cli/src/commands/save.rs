@@ -7,6 +7,7 @@ use stagepost::project::{Files, NewArtifact, Save, Source};
 use crate::app::App;
 use crate::args::ConsentArg;
 use crate::failure::Failure;
+use crate::input;
 use crate::ui::{self, BOLD};
 
 #[derive(Debug, clap::Args)]
@@ -124,7 +125,7 @@ impl SaveArgs {
         let mut artifacts = self.artifact.iter().map(|text| artifact(text)).collect::<Result<Vec<_>, _>>()?;
         artifacts.extend(self.state.as_deref().map(read_state).transpose()?);
         let metadata = match &self.metadata {
-            Some(text) => serde_json::from_str(text)
+            Some(text) => input::json(text.as_bytes())
                 .map_err(|error| Failure::usage(format!("--metadata must be a JSON object: {error}")))?,
             None => serde_json::Map::new(),
         };

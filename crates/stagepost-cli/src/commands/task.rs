@@ -8,6 +8,7 @@ use stagepost::task::{self, ErrorKind, Flags, Limits, NewCheckpoint, Rollback, T
 
 use crate::app::App;
 use crate::failure::{Code, Failure};
+use crate::input;
 use crate::json::Output;
 use crate::ui::{self, BOLD, DIM, Form};
 
@@ -175,7 +176,7 @@ fn describe(entry: &Entry) -> String {
 fn save(app: &App, args: SaveArgs) -> Result<(), Failure> {
     let stage: Stage = args.stage.parse()?;
     let metadata = match &args.metadata {
-        Some(text) => serde_json::from_str(text)
+        Some(text) => input::json(text.as_bytes())
             .map_err(|error| Failure::usage(format!("--metadata must be a JSON object: {error}")))?,
         None => serde_json::Map::new(),
     };

@@ -254,3 +254,47 @@ fn a_file_is_no_folder_to_work_in() {
     project.write("f", "x");
     project.run(&["-C", "f", "log"]).fails(1, &["failed to open the folder", "f", "not a directory"]);
 }
+
+#[test]
+fn whole_numbers_of_any_length_come_back_or_are_refused() {
+    let project = saved();
+    let state =
+        |last: &str| format!(r#"{{"n": 12345678901234567890123456789{last}, "u": 18446744073709551615}}"#);
+    project.write("s.json", state("0"));
+    let first = project.save("one", &["--state", "s.json"]);
+    assert_eq!(project.ok(&["show", &first, "--artifact", "state"]), state("0"));
+    project.write("s.json", state("1"));
+    let second = project.save("two", &["--state", "s.json"]);
+    let differs = project.ok(&["diff", &first, &second, "--artifact", "state"]);
+    assert!(differs.contains("-{\"n\": 123456789012345678901234567890"), "{differs}");
+    assert!(differs.contains("+{\"n\": 123456789012345678901234567891"), "{differs}");
+    // What becomes a part of a record would be rounded, and a yes to one question be a yes to another.
+    let given = state("0");
+    let said = ["123456789012345678901234567890", "more than 64 bits"];
+    project.run(&["save", "--metadata", &given]).fails(2, &said);
+    project
+        .run(&["task", "save", "--task", "1", "--stage", "start", "-m", "x", "--metadata", &given])
+        .fails(2, &said);
+    project
+        .run(&["gate", "ask", "Go?", "--data", "s.json"])
+        .fails(2, &["12345678901234567890123456789", "64 bits"]);
+    project.ok(&[
+        "save",
+        "--metadata",
+        r#"{"u": 18446744073709551615, "t": "123456789012345678901234567890"}"#,
+    ]);
+    // Files of plans have them as they were given.
+    let run = project.ok(&["--quiet", "plan", "start", "--project", "song", "--output-dir", "out"]);
+    project.write("p.json", format!(r#"{{"plan": {given}}}"#));
+    project.ok(&["plan", "record", "--run", run.trim(), "--type", "raw", "--iteration", "1", "p.json"]);
+    let view = std::fs::read_to_string(project.folder.join("out/checkpoints/plans/song_raw.json")).unwrap();
+    assert!(view.contains(r#""n": 123456789012345678901234567890,"#), "{view}");
+    // An import keeps the file, and says that its record is not exact.
+    let entry = format!(
+        r#"[{{"task_id": 3, "stage": "start", "commit_hash": "", "description": "d", "timestamp": "2026-01-01T00:00:00", "metadata": {given}}}]"#
+    );
+    project.write("old/.checkpoint-metadata.json", &entry);
+    let taken = project.json(&["import", "old"]);
+    assert!(taken["items"][0]["findings"].to_string().contains("more than 64 bits"), "{taken}");
+    assert_eq!(project.ok(&["show", "task-3", "--artifact", "source"]), entry);
+}

@@ -16,12 +16,15 @@ mod mark;
 mod run;
 
 mod canonical;
+mod exact;
 mod seal;
 
 pub use artifact::{Artifact, BlobRef, Hash, InvalidHash, MediaType};
 pub use canonical::canonical;
 pub use checkpoint::{Checkpoint, Content, Draft, Parent, Stub, Unplaced};
 pub use event::{Event, Topic, WAITING_GATES};
+pub use exact::beyond_64_bits;
+pub(crate) use exact::{is_beyond_64_bits, may_have_one, number_at};
 pub use id::{ArtifactName, CheckpointId, InvalidId, RunId};
 pub use kind::{Kind, Phase, Reason, RunKind, Stage, StepStatus, UnknownName};
 pub use label::Label;

@@ -5,7 +5,7 @@ use std::io::Read;
 use serde_json::Value;
 
 use super::{Error, Project};
-use crate::model::{Artifact, Checkpoint, RunId};
+use crate::model::{Artifact, Checkpoint, RunId, beyond_64_bits};
 use crate::store::Query;
 
 /// One version of an artifact in a run.
@@ -28,10 +28,15 @@ impl Project {
         Ok(self.store.open(&artifact(checkpoint, name)?.blob)?)
     }
 
-    /// Reads an artifact of a checkpoint as JSON.
+    /// Reads an artifact of a checkpoint as JSON. A whole number of more than 64 bits is an error, for a value would hold
+    /// another one; [`Project::load`] returns the very bytes that were saved.
     pub fn load_json(&self, checkpoint: &Checkpoint, name: &str) -> Result<Value, Error> {
         let bytes = self.load(checkpoint, name)?;
-        serde_json::from_slice(&bytes).map_err(|source| Error::InvalidJson { name: name.to_owned(), source })
+        let read = match beyond_64_bits(&bytes) {
+            Some(number) => Err(too_large(number)),
+            None => serde_json::from_slice(&bytes),
+        };
+        read.map_err(|source| Error::InvalidJson { name: name.to_owned(), source })
     }
 
     /// Finds the newest version of an artifact in a run.
@@ -70,6 +75,10 @@ impl Project {
             }
         }
     }
+}
+
+fn too_large(number: &str) -> serde_json::Error {
+    serde::de::Error::custom(format!("the whole number {number} has more than 64 bits and would be rounded"))
 }
 
 fn artifact<'a>(checkpoint: &'a Checkpoint, name: &str) -> Result<&'a Artifact, Error> {

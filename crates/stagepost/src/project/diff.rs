@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use similar::{Algorithm, DiffTag, TextDiff, capture_diff_slices};
 
 use super::{Error, Project};
-use crate::model::{Artifact, Checkpoint, canonical};
+use crate::model::{Artifact, Checkpoint, beyond_64_bits, canonical};
 
 /// What differs between two checkpoints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -119,8 +119,12 @@ impl Project {
             return Ok(Difference::Bytes);
         }
         let (before, after) = (self.store.load(&old.blob)?, self.store.load(&new.blob)?);
+        // Values would hold such numbers rounded: two that differ would look the same.
+        let exact = |bytes: &[u8]| beyond_64_bits(bytes).is_none();
         if old.media.is_json()
             && new.media.is_json()
+            && exact(&before)
+            && exact(&after)
             && let (Ok(before), Ok(after)) = (serde_json::from_slice(&before), serde_json::from_slice(&after))
         {
             return Ok(Difference::Json(json_changes(&before, &after)));

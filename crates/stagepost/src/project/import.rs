@@ -24,7 +24,7 @@ use crate::formats::runs::MOST_BYTES;
 use crate::lock::Lock;
 use crate::model::{
     Artifact, ArtifactName, Checkpoint, CheckpointId, Content, Draft, Event, Imported, Kind, Mark, ObjectId,
-    Parent, Run, RunId, RunKind, Timestamp, Topic,
+    Parent, Run, RunId, RunKind, Timestamp, Topic, beyond_64_bits,
 };
 use crate::snapshot::Adopt;
 use crate::store::blob::Cut;
@@ -367,6 +367,24 @@ fn integrity(how: &str) -> String {
         _ => "mismatch(commit)",
     }
     .to_owned()
+}
+
+/// Tells of numbers that are exact in the file, which is kept, and rounded in the record of an entry and so in an export.
+fn tell_of_rounding(file: &[u8], entry: &Value, findings: &mut Vec<String>) {
+    if has_large(entry) && beyond_64_bits(file).is_some() {
+        findings.push("a whole number of more than 64 bits is rounded, but in its source".to_owned());
+    }
+}
+
+fn has_large(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => {
+            number.is_f64() && number.as_f64().is_some_and(|real| real.abs() >= 2f64.powi(63))
+        }
+        Value::Array(items) => items.iter().any(has_large),
+        Value::Object(members) => members.values().any(has_large),
+        _ => false,
+    }
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {

@@ -197,8 +197,8 @@ fn choice(text: &str) -> Choice {
 /// Reads JSON from a file or standard input.
 pub(super) fn read_data(path: &Path) -> Result<serde_json::Value, Failure> {
     let bytes = input::read(path, input::MOST).map_err(|error| Failure::file("read", path, error))?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| Failure::usage(format!("{} is not JSON: {error}", path.display())))
+    input::json(&bytes)
+        .map_err(|error| Failure::usage(format!("{} cannot be taken as JSON: {error}", path.display())))
 }
 
 fn outcome(text: &str) -> Result<Outcome, String> {

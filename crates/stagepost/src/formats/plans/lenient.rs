@@ -1,7 +1,8 @@
 //! JSON as Python writes it: with bare `NaN`, `Infinity` and `-Infinity`.
 //!
 //! They have no place in a JSON value, so each is held as a string that no text contains, and written bare again. What
-//! is handed to others is [`finite`]: `null` stands for them there.
+//! is handed to others is [`finite`]: `null` stands for them there. Whole numbers of more than 64 bits, which Python has
+//! too, are held in the same way.
 
 use std::io;
 
@@ -10,6 +11,7 @@ use serde_json::Value;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, PrettyFormatter, Serializer};
 
 use crate::formats::shown::escaped;
+use crate::model::{is_beyond_64_bits, may_have_one, number_at};
 
 /// The names Python gives to numbers that JSON does not have, longest first.
 const NAMES: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
@@ -25,54 +27,67 @@ pub enum LenientError {
     Json(#[from] serde_json::Error),
     /// A text in it is the one that stands for a number here.
     #[error("it holds the text `\\uf8ff{0}\\uf8ff`, which is reserved")]
-    Reserved(&'static str),
+    Reserved(String),
 }
 
 /// Reads JSON, with or without Python's names for numbers that are not finite.
 pub fn read(bytes: &[u8]) -> Result<Value, LenientError> {
-    let marked = mark(bytes);
-    let given = marked.is_none().then(|| serde_json::from_slice(bytes)).transpose()?;
-    if let Some(value) = given {
-        return reserved(&value).map_or(Ok(value), |name| Err(LenientError::Reserved(name)));
+    let (value, marked): (Value, usize) = match mark(bytes) {
+        Some((marked, count)) => (serde_json::from_slice(&marked)?, count),
+        None => (serde_json::from_slice(bytes)?, 0),
+    };
+    // More of them than were put in: a text looks like one.
+    let mut standing = Vec::new();
+    find_standing(&value, &mut standing);
+    match standing.last() {
+        Some(name) if standing.len() > marked => Err(LenientError::Reserved((*name).to_owned())),
+        _ => Ok(value),
     }
-    if let Some(name) = NAMES.iter().find(|name| contains(bytes, standing_for(name).as_bytes())) {
-        return Err(LenientError::Reserved(name));
-    }
-    Ok(serde_json::from_slice(&marked.unwrap_or_default())?)
-}
-
-fn contains(bytes: &[u8], part: &[u8]) -> bool {
-    memchr::memmem::find(bytes, part).is_some()
 }
 
 fn standing_for(name: &str) -> String {
     format!("{MARK}{name}{MARK}")
 }
 
-/// The name that a string stands for.
-pub(super) fn name_of(text: &str) -> Option<&'static str> {
+/// The name or number that a string stands for.
+pub(super) fn name_of(text: &str) -> Option<&str> {
     let inside = text.strip_prefix(MARK)?.strip_suffix(MARK)?;
-    NAMES.into_iter().find(|name| *name == inside)
+    (NAMES.contains(&inside) || is_large(inside)).then_some(inside)
 }
 
-fn reserved(value: &Value) -> Option<&'static str> {
+/// Whether a whole number is held as text, because 64 bits do not hold it. What not even a fraction comes near to is no
+/// number to anyone else.
+fn is_large(number: &str) -> bool {
+    number.len() <= 300 && is_beyond_64_bits(number)
+}
+
+fn find_standing<'v>(value: &'v Value, found: &mut Vec<&'v str>) {
     match value {
-        Value::String(text) => name_of(text),
-        Value::Array(items) => items.iter().find_map(reserved),
-        Value::Object(members) => members.values().find_map(reserved),
-        _ => None,
+        Value::String(text) => found.extend(name_of(text)),
+        Value::Array(items) => items.iter().for_each(|item| find_standing(item, found)),
+        Value::Object(members) => members.values().for_each(|member| find_standing(member, found)),
+        _ => {}
     }
 }
 
-/// Replaces the names outside strings; `None` if there is none.
-fn mark(bytes: &[u8]) -> Option<Vec<u8>> {
-    memchr::memchr2(b'N', b'I', bytes)?;
-    let (mut out, mut at, mut found, mut in_string) = (Vec::with_capacity(bytes.len() + 64), 0, false, false);
+/// Replaces the names and the large numbers outside strings, and counts them; `None` if there is none.
+fn mark(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
+    if memchr::memchr2(b'N', b'I', bytes).is_none() && !may_have_one(bytes) {
+        return None;
+    }
+    let (mut out, mut at, mut found, mut in_string) = (Vec::with_capacity(bytes.len() + 64), 0, 0, false);
     while at < bytes.len() {
-        let name = NAMES.iter().find(|name| !in_string && bytes[at..].starts_with(name.as_bytes()));
-        if let Some(name) = name {
+        let name = NAMES.into_iter().find(|name| !in_string && bytes[at..].starts_with(name.as_bytes()));
+        let begins = !in_string && name.is_none() && matches!(bytes[at], b'-' | b'0'..=b'9');
+        let number = if begins { number_at(bytes, at) } else { "" };
+        if let Some(name) = name.or_else(|| Some(number).filter(|number| is_large(number))) {
             out.extend_from_slice(format!("\"{}\"", standing_for(name)).as_bytes());
-            (at, found) = (at + name.len(), true);
+            (at, found) = (at + name.len(), found + 1);
+            continue;
+        }
+        if !number.is_empty() {
+            out.extend_from_slice(number.as_bytes());
+            at += number.len();
             continue;
         }
         let escaped = in_string && bytes[at] == b'\\';
@@ -81,13 +96,17 @@ fn mark(bytes: &[u8]) -> Option<Vec<u8>> {
         out.extend_from_slice(&bytes[at..at + length]);
         at += length;
     }
-    found.then_some(out)
+    (found > 0).then_some((out, found))
 }
 
-/// Puts `null` where a number is not finite, so that everyone can read it.
+/// Puts `null` where a number is not finite, so that everyone can read it, and the nearest number for a whole one of more
+/// than 64 bits.
 pub fn finite(value: &Value) -> Value {
     match value {
-        Value::String(text) if name_of(text).is_some() => Value::Null,
+        Value::String(text) if name_of(text).is_some() => {
+            let number = name_of(text).and_then(|name| name.parse::<f64>().ok());
+            number.map_or(Value::Null, Value::from)
+        }
         Value::Array(items) => items.iter().map(finite).collect(),
         Value::Object(members) => members
             .iter()
@@ -201,6 +220,24 @@ impl<F: Formatter> Formatter for Bare<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whole_numbers_of_any_length_come_back_and_a_text_never_becomes_one() {
+        let text =
+            r#"{"a":[123456789012345678901234567890,-9223372036854775809,1.5],"b":18446744073709551615}"#;
+        let value = read(text.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(compact(&value)).unwrap(), text);
+        assert_eq!(finite(&value)["a"][0], 123_456_789_012_345_678_901_234_567_890_f64);
+        for reserved in [
+            "[\"\u{f8ff}123456789012345678901234567890\u{f8ff}\"]",
+            r#"[NaN, "\uf8ffNaN\uf8ff"]"#,
+            r#"[123456789012345678901, "\uf8ff123456789012345678901\uf8ff"]"#,
+        ] {
+            assert!(matches!(read(reserved.as_bytes()), Err(LenientError::Reserved(_))), "{reserved}");
+        }
+        let endless = format!("[{}]", "9".repeat(400));
+        assert!(matches!(read(endless.as_bytes()), Err(LenientError::Json(_))));
+    }
 
     #[test]
     fn numbers_that_are_not_finite_come_back_as_they_were() {

@@ -10,7 +10,7 @@ use super::replay::{Next, Position, Record, replay};
 use super::{Journey, Run, Task};
 use crate::gate::outside::{self, MOST_OUTPUT};
 use crate::gate::{self, Ask, Asker, Bounds, Gate, GateId, Gates, GoingBack, Prompt};
-use crate::model::{Kind, RunId, RunKind, StepStatus};
+use crate::model::{Checkpoint, Kind, RunId, RunKind, StepStatus, beyond_64_bits};
 use crate::process::{self, Ended};
 use crate::project::{self, NewArtifact, Project, Save, Source, Wish};
 use crate::store::{self, Expect, Query};
@@ -88,6 +88,14 @@ pub struct Travel<'a> {
 const RESULT: &str = "result";
 
 impl Travel<'_> {
+    /// A result that was stored, perhaps before numbers of more than 64 bits were refused.
+    fn result_of(&self, checkpoint: &Checkpoint) -> Result<Value, Error> {
+        let bytes = self.project.load(checkpoint, RESULT).map_err(gate::Error::from)?;
+        let read = serde_json::from_slice(&bytes);
+        let wrong = |source| project::Error::InvalidJson { name: RESULT.to_owned(), source };
+        Ok(read.map_err(wrong).map_err(gate::Error::from)?)
+    }
+
     /// Tells where the run stands, and does nothing.
     pub fn position(&self) -> Result<Position, Error> {
         let gates = Gates::of(self.project);
@@ -96,7 +104,7 @@ impl Travel<'_> {
         for checkpoint in self.project.log(&query)?.into_iter().rev() {
             places.insert(checkpoint.id, checkpoint.seq);
             if let Kind::Step { step, status: StepStatus::Completed, .. } = &checkpoint.content.kind {
-                results.push((checkpoint.seq, step.clone(), self.project.load_json(&checkpoint, RESULT)?));
+                results.push((checkpoint.seq, step.clone(), self.result_of(&checkpoint)?));
             }
         }
         let find = |id: &GateId| match gates.find(id)? {
@@ -246,6 +254,12 @@ fn read_result(name: &str, out: Option<Vec<u8>>) -> Result<Value, Fault> {
     let Some(out) = out else {
         return Err(format!("`{name}` wrote more than {} MiB", MOST_OUTPUT >> 20).into());
     };
+    if let Some(number) = beyond_64_bits(&out) {
+        let why = "it would be rounded: write it as a text";
+        return Err(
+            format!("`{name}` wrote the whole number {number} of more than 64 bits, and {why}").into()
+        );
+    }
     let blank = out.iter().all(u8::is_ascii_whitespace);
     let read = if blank { Ok(Value::Null) } else { serde_json::from_slice(&out) };
     Ok(read.map_err(|error| format!("what `{name}` wrote is not JSON: {error}"))?)

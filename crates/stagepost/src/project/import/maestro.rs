@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, Unreadable, integrity, read, read_file};
+use super::{Candidate, ImportItem, ImportPlan, Unreadable, integrity, read, read_file, tell_of_rounding};
 use crate::formats::maestro::{self, Entry, Operation};
 use crate::formats::{Format, parse_time};
 use crate::model::{Event, Imported, Kind, Mark, Phase, Reason, Run, RunId, RunKind, Timestamp, Topic};
@@ -109,6 +109,7 @@ impl Project {
         let resolved = self.resolve_commit(&entry.commit_sha, entry.commit_in_text(), tag)?;
         let mut findings = Vec::new();
         let at = self.time_of(&entry.timestamp, &mut findings);
+        tell_of_rounding(source, value, &mut findings);
         let kind =
             Kind::Phase { phase: phase_of(&entry, &mut findings), reason: reason_of(&entry, &mut findings) };
         let mut metadata = Map::new();

@@ -4,7 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use super::{Candidate, ImportItem, ImportPlan, ProgressFile, There, Unreadable, integrity, read, read_file};
+use super::{
+    Candidate, ImportItem, ImportPlan, ProgressFile, There, Unreadable, integrity, read, read_file,
+    tell_of_rounding,
+};
 use crate::formats::tasks::{self, Entry, Note};
 use crate::formats::{Format, naive};
 use crate::model::{Imported, Kind, Mark, Run, RunId, RunKind, Stage, Timestamp, Topic};
@@ -147,6 +150,7 @@ impl Project {
         let resolved = self.resolve_commit(recorded, None, tag)?;
         let mut findings = Vec::new();
         let (at, tz_assumed) = self.time_of(&entry.timestamp, &mut findings);
+        tell_of_rounding(source.unwrap_or_default(), value, &mut findings);
         let mut metadata = Map::new();
         if !entry.metadata.is_empty() {
             metadata.insert(tasks::GIVEN.to_owned(), Value::Object(entry.metadata));
