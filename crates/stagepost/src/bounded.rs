@@ -1,6 +1,10 @@
-//! Reading what may be of any size: what fits is read whole, and the rest must not cost all memory.
+//! Reading what may be of any size and of any kind: what fits is read whole, the rest must not cost all memory, and nobody waits
+//! for a pipe.
 
+use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 /// Reads all of a source, if that is not more than `most` bytes.
 pub(crate) fn read(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
@@ -10,4 +14,27 @@ pub(crate) fn read(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes")));
     }
     Ok(bytes)
+}
+
+/// Opens a file to be read. A pipe or a device in its place is an error, for whoever opened it would wait for somebody.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    match file.metadata()?.file_type() {
+        kind if kind.is_file() => Ok(file),
+        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(no_file()),
+    }
+}
+
+/// Reads all of a file that is one.
+pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The error of a pipe or a device where a file belongs.
+pub(crate) fn no_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a device, not a regular file")
 }

@@ -83,7 +83,10 @@ fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         crate::private::folders(folder)?;
     }
-    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+    // A pipe in its place is an error then, and nobody waits for who may read it.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(nonblocking).open(path)
 }
 
 /// Waits for a lock on an open file, at most for `patience`. Says whether it has it.

@@ -9,6 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::bounded;
+
 const BLOCK: usize = 1 << 16;
 
 /// The bytes of a file as long as it was when it was opened. Each block is read once, by whoever comes first; what cannot be
@@ -31,7 +33,7 @@ impl Blocks {
     /// Opens a file; one that is not there or cannot be opened is empty.
     pub(super) fn open(path: &Path) -> Self {
         let open = || -> io::Result<Self> {
-            let file = File::open(path)?;
+            let file = bounded::open(path)?;
             let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
             let blocks = (0..length.div_ceil(BLOCK)).map(|_| Block::default()).collect();
             Ok(Self { file: Some(file), length, blocks })

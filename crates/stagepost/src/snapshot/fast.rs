@@ -16,6 +16,7 @@ use super::sink::Sink;
 use super::state::{Basis, Extent, Id, Journal, NO_ID, State};
 use super::walk::{Belief, LazyIndex, Stopped, Walk};
 use super::{Snapshots, guard};
+use crate::bounded;
 use crate::model::{FileCounts, ObjectId};
 
 /// What the fast way found, and what the state must learn once the snapshot is kept.
@@ -66,6 +67,9 @@ impl Snapshots {
         else {
             return Ok(None);
         };
+        if let Some(odd) = &rules.odd {
+            return Err(CaptureError::io("read", odd)(bounded::no_file()));
+        }
         if rules.needs_git.is_some() {
             return Ok(None);
         }

@@ -10,6 +10,7 @@ use super::sink::Sink;
 use super::stamp::{Nature, Stamp};
 use super::state::{Id, Kind, NO_ID};
 use super::tree::{self, EntryMode};
+use crate::bounded;
 
 /// The user's index.
 pub(super) struct Index {
@@ -23,7 +24,7 @@ pub(super) struct Index {
 /// Names an index file as it is now, without reading it.
 pub(super) fn key_of(path: &Path) -> std::io::Result<[u8; 32]> {
     use std::io::{Read, Seek, SeekFrom};
-    let mut file = match std::fs::File::open(path) {
+    let mut file = match bounded::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok([0; 32]),
         other => other?,
     };

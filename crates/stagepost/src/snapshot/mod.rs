@@ -291,7 +291,7 @@ impl Snapshots {
             }
         }
         let captured = self.capture_by_git(id, options, deadline, state, latest);
-        captured.map(|snapshot| (snapshot, true)).map_err(|error| deadline.blame(error))
+        captured.map(|snapshot| (snapshot, true)).map_err(|error| self.blame(deadline, error))
     }
 
     /// Captures through the git program, which is ended when the deadline passes.
@@ -380,7 +380,7 @@ impl Snapshots {
                 return Ok(self.show(state, quick.found, changes, files));
             }
         }
-        let plumbed = self.plumb(options, deadline).map_err(|error| deadline.blame(error))?;
+        let plumbed = self.plumb(options, deadline).map_err(|error| self.blame(deadline, error))?;
         let objects = Objects::new(plumbed.git.clone());
         let (changes, files) = self.compare(&objects, &state, &plumbed.found)?;
         let mut pending = sink::Pending::new();
@@ -395,6 +395,28 @@ impl Snapshots {
         let Found { tree, index_tree, skipped, included, notes, .. } = found;
         let RepositoryState { head, branch, .. } = state;
         Look { tree, index_tree, head, branch, changes, files, skipped, included, notes }
+    }
+
+    /// Says why git was late, where that can be told: it waits for ever for rules that are a pipe.
+    fn blame(&self, deadline: Deadline, error: CaptureError) -> CaptureError {
+        let error = deadline.blame(error);
+        let odd = matches!(error, CaptureError::Deadline { .. }).then(|| self.odd_rules()).flatten();
+        odd.map_or(error, |odd| CaptureError::io("read", &odd)(crate::bounded::no_file()))
+    }
+
+    /// Finds an ignore or attribute file of the work tree that is a pipe.
+    fn odd_rules(&self) -> Option<PathBuf> {
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            let odd = [".gitignore", ".gitattributes"].map(|name| folder.join(name));
+            if let Some(odd) = odd.into_iter().find(|path| !path.is_symlink() && repository::is_odd(path)) {
+                return Some(odd);
+            }
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+            folders.extend(below.filter(|entry| entry.file_name() != ".git").map(|entry| entry.path()));
+        }
+        None
     }
 
     /// Locks this work tree's state and checks what can be checked before looking at files.

@@ -111,7 +111,7 @@ pub(super) fn join(folders: &[PathBuf]) -> OsString {
 /// Copies the user's index, with its times: git decides by them which entries could be out of date.
 pub(super) fn copy_index(from: &Path, to: &Path) -> Result<(), CaptureError> {
     use std::io::Read;
-    let mut file = match fs::File::open(from) {
+    let mut file = match crate::bounded::open(from) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(CaptureError::io("open", from))?,
     };

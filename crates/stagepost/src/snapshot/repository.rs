@@ -4,8 +4,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
 use crate::model::ObjectId;
 
 /// How names of objects are made.
@@ -62,6 +64,7 @@ impl Repository {
 
     /// Reads what kind of repository is at `git_dir`.
     pub(super) fn at(git_dir: PathBuf) -> io::Result<Self> {
+        refuse_odd(&git_dir, &OWN)?;
         let common_dir = match read_line(&git_dir.join("commondir"))? {
             Some(path) => fs::canonicalize(git_dir.join(path_of(&path)))?,
             None => git_dir.clone(),
@@ -70,7 +73,8 @@ impl Repository {
             Some(name) if git_dir != common_dir => format!("worktrees/{}", ref_safe(name)),
             _ => "main".to_owned(),
         };
-        let config = fs::read(common_dir.join("config")).or_else(absent_is_empty)?;
+        refuse_odd(&common_dir, &SHARED)?;
+        let config = bounded::read_file(&common_dir.join("config")).or_else(absent_is_empty)?;
         let mut repository = Self {
             git_dir,
             common_dir,
@@ -97,7 +101,7 @@ impl Repository {
             self.read_work_tree(&file);
         }
         if file.boolean("extensions.worktreeConfig").ok().flatten() == Some(true) {
-            let own = fs::read(self.git_dir.join("config.worktree")).or_else(absent_is_empty)?;
+            let own = bounded::read_file(&self.git_dir.join("config.worktree")).or_else(absent_is_empty)?;
             if let Ok(own) = gix::config::File::try_from(String::from_utf8_lossy(&own).as_ref()) {
                 self.read_work_tree(&own);
             }
@@ -202,6 +206,9 @@ pub(super) fn git_dir_of(root: &Path) -> io::Result<Option<PathBuf>> {
         let looks_right = dot_git.join("HEAD").symlink_metadata().is_ok() && dot_git.join("objects").is_dir();
         return if looks_right { fs::canonicalize(dot_git).map(Some) } else { Ok(None) };
     }
+    if !kind.is_file() {
+        return Ok(None);
+    }
     let target = read_line(&dot_git)?.and_then(|line| line.strip_prefix(b"gitdir: ").map(<[u8]>::to_vec));
     match target.map(|path| fs::canonicalize(root.join(path_of(&path)))) {
         Some(Ok(git_dir)) if git_dir.join("HEAD").symlink_metadata().is_ok() => Ok(Some(git_dir)),
@@ -209,9 +216,33 @@ pub(super) fn git_dir_of(root: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
+/// Files of a work tree that git, or what reads git's files for us, would wait for if they were pipes.
+const OWN: [&str; 4] = ["HEAD", "index", "commondir", "config.worktree"];
+/// The same of a repository.
+const SHARED: [&str; 6] =
+    ["config", "packed-refs", "shallow", "info/exclude", "info/attributes", "objects/info/alternates"];
+
+/// Refuses a pipe or a device where one of these files belongs.
+fn refuse_odd(folder: &Path, names: &[&str]) -> io::Result<()> {
+    let Some(odd) = names.iter().map(|name| folder.join(name)).find(|path| is_odd(path)) else {
+        return Ok(());
+    };
+    let said = format!("{} is a pipe or a device, not a regular file", odd.display());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, said))
+}
+
+/// Says whether a pipe or a device is at a path. The one that is always empty is as good as a file.
+pub(super) fn is_odd(path: &Path) -> bool {
+    let is_empty = || fs::canonicalize(path).is_ok_and(|path| path == Path::new("/dev/null"));
+    fs::metadata(path).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_fifo() || (kind.is_char_device() || kind.is_block_device()) && !is_empty()
+    })
+}
+
 /// Reads the first line of a small file; `None` if there is no such file.
 pub(super) fn read_line(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match fs::read(path) {
+    match bounded::read_file(path) {
         Ok(bytes) => {
             Ok(Some(bytes.split(|byte| matches!(byte, b'\n' | b'\r')).next().unwrap_or(&[]).to_vec()))
         }

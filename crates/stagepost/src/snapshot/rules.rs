@@ -16,7 +16,8 @@ use gix::worktree::{Stack, stack};
 use super::capture::Deadline;
 use super::filter::{Filter, Filters};
 use super::git::GitProgram;
-use super::repository::Repository;
+use super::repository::{Repository, is_odd};
+use crate::bounded;
 
 /// Names what rules are taken to mean. It changes when the same rules would give other objects than before: what was
 /// remembered by the old meaning is then not believed.
@@ -38,6 +39,8 @@ pub(super) struct Rules {
     pub(super) key: [u8; 32],
     /// Why only git itself can apply them, if so.
     pub(super) needs_git: Option<&'static str>,
+    /// A pipe or a device that they would have to be read from, which nobody can.
+    pub(super) odd: Option<PathBuf>,
 }
 
 impl Rules {
@@ -48,6 +51,9 @@ impl Rules {
         git: &GitProgram,
     ) -> Result<Self, gix::Error> {
         let places = Places::new(git);
+        if places.files.iter().any(|(file, _)| is_odd(file)) {
+            return Err(gix::Error::from_error(bounded::no_file()));
+        }
         let config = places.config(repository, branch)?;
         let path = |key: &str| -> Option<PathBuf> {
             let context = gix::config::path::interpolate::Context {
@@ -80,9 +86,11 @@ impl Rules {
             eol: eol_of(&config),
             key: [0; 32],
             needs_git: unusual(&config).or(by_process).or(by_info),
+            odd: None,
         };
         if !rules.files().iter().all(|file| is_plain(file)) {
             rules.needs_git = Some("rules that are no file");
+            rules.odd = rules.files().into_iter().find(|file| is_odd(file));
             return Ok(rules);
         }
         rules.key = rules.key_of(&config.to_bstring());

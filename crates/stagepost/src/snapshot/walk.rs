@@ -24,6 +24,7 @@ use super::sink::Sink;
 use super::stamp::{Fingerprint, Nature, Stamp, look_at};
 use super::state::{Entry, Id, Kind, NO_ID, Record, State, join};
 use super::{guard, repository};
+use crate::bounded;
 use crate::model::{RepoPath, SkipReason, Skipped};
 
 /// How much of the state a walk believes.
@@ -412,7 +413,12 @@ impl<'w, 'a> Worker<'w, 'a> {
         own: &mut Vec<Job<'a>>,
     ) -> Result<(), Stopped> {
         let names = self.names(folder, &job)?;
-        if names.iter().any(|(name, file_type)| self.is_odd_rules(&job, name, *file_type)) {
+        if let Some((name, _)) = names.iter().find(|(name, kind)| self.is_odd_rules(&job, name, *kind)) {
+            let place = self.walk.root.join(OsStr::from_bytes(&join(&job.path, name)));
+            if repository::is_odd(&place) && !place.is_symlink() {
+                return Err(CaptureError::io("read", &place)(bounded::no_file()).into());
+            }
+            // git does not follow a link there.
             self.walk.needs_git.store(true, Ordering::Relaxed);
             return Ok(());
         }
