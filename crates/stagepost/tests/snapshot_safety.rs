@@ -569,6 +569,26 @@ fn secrets_that_git_does_not_track_are_left_out_and_listed() {
 }
 
 #[test]
+fn a_file_that_is_a_secret_by_its_folder_is_left_out_unless_git_tracks_it() {
+    for (keep, way) in WAYS {
+        let fixture = Fixture::new();
+        fixture.write("kept/.docker/config.json", "tracked").commit("second");
+        fixture.write(".docker/config.json", "token").write("docker/config.json", "none");
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        for _ in 0..2 {
+            let snapshot = snapshots.capture(&id(), &Capture::default()).unwrap();
+            let left: Vec<_> =
+                snapshot.skipped.iter().map(|left| (left.path.to_string(), left.reason)).collect();
+            assert_eq!(left, [(".docker/config.json".to_owned(), SkipReason::Secret)], "{keep:?} {way:?}");
+            let held = snapshots.objects().diff_trees(None, Some(&snapshot.tree)).unwrap();
+            let held: Vec<_> = held.iter().map(|change| change.path.to_string()).collect();
+            let held: Vec<_> = held.iter().filter(|path| path.ends_with("config.json")).collect();
+            assert_eq!(held, ["docker/config.json", "kept/.docker/config.json"], "{keep:?} {way:?}");
+        }
+    }
+}
+
+#[test]
 fn hostile_configuration_runs_nothing() {
     let fixture = Fixture::new();
     let trap = format!("touch {}/ran", fixture.base().display());

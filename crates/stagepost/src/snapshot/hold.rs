@@ -104,7 +104,7 @@ impl<'w> Holder<'w> {
             self.skip(path, stamp.size, SkipReason::InvalidName);
             return Ok(Held::Not);
         }
-        if self.is_left_out(path, name, kind) {
+        if self.is_left_out(path, kind) {
             self.skip(path, stamp.size, SkipReason::Secret);
             return Ok(Held::Secret);
         }
@@ -134,10 +134,10 @@ impl<'w> Holder<'w> {
     }
 
     /// Says whether a file is left out because its name says that it holds a secret. What git tracks is none.
-    fn is_left_out(&self, path: &[u8], name: &[u8], kind: Kind) -> bool {
+    fn is_left_out(&self, path: &[u8], kind: Kind) -> bool {
         self.walk.options.secrets == Secrets::LeaveOut
             && kind != Kind::Link
-            && is_secret(name)
+            && is_secret(path)
             && self.walk.index.get().is_none_or(|index| index.tracks(path).is_none())
     }
 

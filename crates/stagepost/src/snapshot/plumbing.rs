@@ -260,9 +260,8 @@ impl<'a> Search<'a> {
         untracked.retain(|path| {
             let file = on_disk(&self.snapshots.root, path.as_bytes());
             let found = fs::symlink_metadata(file).ok().filter(fs::Metadata::is_file);
-            let name = path.parts().last().unwrap_or_default();
             let wanted = || asked.iter().any(|asked| path.is_within(asked));
-            match found.filter(|_| is_secret(name) && !wanted()) {
+            match found.filter(|_| is_secret(path.as_bytes()) && !wanted()) {
                 Some(found) => {
                     let (path, size) = (path.clone(), found.len());
                     self.skipped.insert(Skipped { path, size, reason: SkipReason::Secret });

@@ -21,7 +21,7 @@ use crate::bounded;
 
 /// Names what rules are taken to mean. It changes when the same rules would give other objects than before: what was
 /// remembered by the old meaning is then not believed.
-const MEANING: &[u8] = b"3: more names are secrets";
+const MEANING: &[u8] = b"4: places are secrets too";
 
 /// The rules of one work tree, to be bound to a thread as a [`Judge`].
 #[derive(Debug)]

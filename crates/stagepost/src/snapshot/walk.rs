@@ -547,7 +547,7 @@ impl<'w, 'a> Worker<'w, 'a> {
             self.walk.belief != Belief::Nothing && known.stamp == stamp.fingerprint()
                 && known.kind.is_held()
                 // Whether it is tracked may have changed.
-                && !is_secret(&name)
+                && !is_secret(&path)
         });
         if let Some(known) = believed {
             return Ok(Some(known.to_owned()));
