@@ -115,6 +115,41 @@ fn the_numbers_are_those_of_git() {
     assert_eq!(stat(&found).lines().last().unwrap().trim(), short.trim());
 }
 
+#[test]
+fn the_lines_of_files_are_those_of_git() {
+    let fixture = Fixture::new();
+    let text = |from: u32, to: u32| (from..to).map(|n| format!("some line {n}\n")).collect::<String>();
+    let long = "a/very/long/path/that/goes/on/and/on/for/quite/a/while/indeed/with_a_long_name.txt";
+    let stat_of_git = |old: &stagepost::model::Snapshot, new: &stagepost::model::Snapshot| {
+        let args = ["-c", "core.quotePath=false", "diff-tree", "-r", "-M", "--stat=80"];
+        fixture.git(&[&args[..], &[old.tree.as_str(), new.tree.as_str()]].concat())
+    };
+    let shows_as_git = |old: &_, new: &_| {
+        let options = DiffOptions { detail: Detail::Counts, ..DiffOptions::default() };
+        assert_eq!(stat(&diff(&fixture, old, new, &options)).trim(), stat_of_git(old, new));
+    };
+    fixture.write(long, text(0, 30)).write("one", text(0, 300)).write("s/moved", text(0, 50));
+    fixture.write("x/deep/there", text(100, 150)).write("日本語ファイル.txt", "a\n").write("t\there", "a\n");
+    let first = fixture.capture();
+    fixture
+        .write(long, text(10, 31))
+        .write("日本語ファイル.txt", "b\n")
+        .write("t\there", "b\n")
+        .write("empty", "");
+    let second = fixture.capture();
+    fixture.write("one", text(150, 400)).remove("s/moved").write("s/renamed", text(0, 49));
+    fixture
+        .remove("x/deep/there")
+        .write("x/other/there", text(100, 150))
+        .write("bin", b"a\0b")
+        .executable("a.txt");
+    let third = fixture.capture();
+    shows_as_git(&first, &second);
+    shows_as_git(&second, &third);
+    shows_as_git(&first, &third);
+    shows_as_git(&third, &first);
+}
+
 fn name(file: &stagepost::snapshot::diff::FileDiff) -> String {
     match &file.old_path {
         Some(old) => format!("{old} => {}", file.path),
