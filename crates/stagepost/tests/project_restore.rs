@@ -597,6 +597,19 @@ fn a_checkpoint_without_files_cannot_be_restored() {
     let project = temp.open();
     let saved = project.save(Save::default()).unwrap();
     assert!(matches!(project.restore(&saved, &whole()), Err(Error::NoFiles { .. })));
+    assert_eq!(project.log(&Query::default()).unwrap().len(), 1, "there is nothing to be safe from");
+}
+
+#[test]
+fn what_cannot_be_restored_leaves_no_safety_checkpoint() {
+    let temp = TempProject::plain();
+    let project = temp.write("a.txt", "one").open();
+    let saved = save_files(&project, "first");
+    let unknown = Wish { mode: Mode::Files, paths: vec![RepoPath::from("never.txt")] };
+    assert!(matches!(project.restore(&saved, &unknown), Err(Error::UnknownPath { .. })));
+    let hard = Wish { mode: Mode::Hard, paths: vec![] };
+    assert!(matches!(project.restore(&saved, &hard), Err(Error::Restore(_))));
+    assert_eq!(project.log(&Query::default()).unwrap().len(), 1);
 }
 
 #[test]

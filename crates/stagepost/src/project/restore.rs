@@ -215,6 +215,9 @@ impl Project {
     ) -> Result<RestoreOutcome, Error> {
         let snapshots = self.snapshots()?;
         let _lock = self.restore_lock(snapshots, self.settings.busy_timeout)?;
+        if verb == Verb::Restore {
+            self.must_be_possible(target, wish)?;
+        }
         let (plan, safety) = self.protect(target, wish, made)?;
         // What is undone may be so already.
         if verb == Verb::Restore {
@@ -250,6 +253,19 @@ impl Project {
                 self.say(snapshots, &Said::Reverted { record, error: Some(error.to_string()) })?;
                 Err(error.into())
             }
+        }
+    }
+
+    /// Refuses what can be told to be impossible before a safety checkpoint is made for it. The files of all of a checkpoint are not
+    /// looked at twice for that: what is in their way, the plan finds.
+    fn must_be_possible(&self, target: &Checkpoint, wish: &Wish) -> Result<(), Error> {
+        snapshot_of(target)?;
+        if wish.mode == Mode::Files && wish.paths.is_empty() {
+            return Ok(());
+        }
+        match self.plan_restore(target, wish)?.refusals() {
+            [] => Ok(()),
+            refusals => Err(RestoreError::Refused { refusals: refusals.to_vec() }.into()),
         }
     }
 
