@@ -149,7 +149,13 @@ impl App {
     pub(crate) fn existing_path(&self, project: &Project, typed: &Path) -> Result<RepoPath, Failure> {
         let path = self.repo_path(project, typed)?;
         let found = self.folder.join(typed).symlink_metadata();
-        found.map(|_| path).map_err(|error| Failure::file("find", typed, error))
+        found.map(|_| path).map_err(|error| match error.kind() {
+            // There is nothing beneath a file.
+            std::io::ErrorKind::NotADirectory => {
+                Failure::file("find", typed, std::io::ErrorKind::NotFound.into())
+            }
+            _ => Failure::file("find", typed, error),
+        })
     }
 
     /// Reads the settings: user file, project file, environment, flags.

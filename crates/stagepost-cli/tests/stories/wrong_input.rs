@@ -118,6 +118,8 @@ fn files_that_are_not_there() {
     fs::create_dir(project.folder.join("folder")).unwrap();
     project.run(&["save", "--artifact", "a=folder"]).fails(1, &["folder"]);
     project.run(&["save", "--state", "folder"]).fails(1, &["folder"]);
+    project.write("file", "x");
+    project.run(&["save", "--include-ignored", "file/beneath"]).fails(3, &["file/beneath"]);
     still_one(&project);
 }
 
