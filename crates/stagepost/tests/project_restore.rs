@@ -4,7 +4,7 @@ use stagepost::model::{Kind, RepoPath, Topic};
 use stagepost::project::{Error, Files, Health, Project, Save, Settings, StoreKind, Verb, Wish};
 use stagepost::retention::Policy;
 use stagepost::snapshot::diff::DiffOptions;
-use stagepost::snapshot::restore::{Mode, Refusal};
+use stagepost::snapshot::restore::{Left, LeftReason, Mode, Refusal};
 use stagepost::store::{Batch, EventQuery, NewEntry, Query};
 use stagepost_testutil::{TempProject, save_files};
 
@@ -111,6 +111,43 @@ fn what_the_rules_of_the_target_ignore_is_not_deleted() {
     assert_eq!(plan.files.deletes.len(), 1, "{plan:?}");
     project.restore(&second, &whole()).unwrap();
     assert_eq!((temp.read("made.txt"), temp.read("data/db").as_deref()), (None, Some("precious")));
+}
+
+#[test]
+fn a_second_restore_leaves_what_the_first_one_left() {
+    for temp in [TempProject::git(), TempProject::plain()] {
+        let project = temp.write("a.txt", "one").open();
+        let first = save_files(&project, "without rules");
+        temp.write("a.txt", "two");
+        let other = save_files(&project, "without rules either");
+        temp.write(".gitignore", "data/\n*.log\n").write("data/db", "precious").write("sub/x.log", "log");
+        let named =
+            |left: &[Left]| left.iter().map(|left| (left.path.to_string(), left.reason)).collect::<Vec<_>>();
+        let reasons = |reason| [("data".to_owned(), reason), ("sub".to_owned(), reason)];
+        let plan = project.plan_restore(&first, &whole()).unwrap();
+        assert_eq!(named(&plan.files.left), reasons(LeftReason::IgnoredNow));
+        let restored = project.restore(&first, &whole()).unwrap();
+        assert_eq!(named(&restored.left), reasons(LeftReason::IgnoredNow));
+
+        let both = [
+            ("data/db".to_owned(), LeftReason::IgnoredBefore),
+            ("sub/x.log".to_owned(), LeftReason::IgnoredBefore),
+        ];
+        let again = project.restore(&first, &whole()).unwrap();
+        assert_eq!((again.done, named(&again.left)), (None, both.to_vec()));
+        assert_eq!(named(&project.restore(&other, &whole()).unwrap().left), both);
+        assert_eq!(named(&project.plan_restore(&first, &whole()).unwrap().files.left), both);
+        temp.write("made.txt", "since");
+        assert_eq!(project.restore(&first, &whole()).unwrap().done.unwrap().deleted, 1);
+        assert_eq!(temp.read("data/db").as_deref(), Some("precious"));
+
+        // What a checkpoint that was asked for holds is as any other file.
+        save_files(&project, "with all of it");
+        let gone = project.restore(&first, &whole()).unwrap();
+        assert_eq!((gone.done.unwrap().deleted, temp.read("data/db")), (2, None));
+        project.undo().unwrap();
+        assert_eq!(temp.read("data/db").as_deref(), Some("precious"));
+    }
 }
 
 #[test]

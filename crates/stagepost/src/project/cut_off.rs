@@ -46,7 +46,7 @@ impl Began {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 enum Said {
-    Began(Began),
+    Began(Box<Began>),
     Reverted { id: CheckpointId },
 }
 
@@ -61,13 +61,14 @@ impl Project {
             commit: None,
             before: Point::from(snapshot),
         };
-        self.say_marking(&Said::Began(began.clone()))?;
+        self.say_marking(&Said::Began(Box::new(began.clone())))?;
         Ok(began)
     }
 
     /// Says which commit is meant, where its message does not.
     pub(super) fn say_commit(&self, began: &Began, commit: &ObjectId) -> Result<(), Error> {
-        self.say_marking(&Said::Began(Began { commit: Some(commit.clone()), ..began.clone() }))
+        let began = Began { commit: Some(commit.clone()), ..began.clone() };
+        self.say_marking(&Said::Began(Box::new(began)))
     }
 
     /// Takes back whatever was done; right at any point of it, and when nothing was done. The files were never touched.
@@ -131,7 +132,7 @@ impl Project {
         let Some(Ok(Said::Began(began))) = latest.map(|(_, event)| serde_json::from_value(event.body)) else {
             return Ok(None);
         };
-        Ok(if self.store.checkpoint(&began.id)?.is_none() { Some(began) } else { None })
+        Ok(if self.store.checkpoint(&began.id)?.is_none() { Some(*began) } else { None })
     }
 
     fn say_marking(&self, said: &Said) -> Result<(), Error> {

@@ -14,7 +14,9 @@ use serde_json::Value;
 use super::files::{Files, snapshot_of};
 use super::{Error, Project, Save};
 use crate::lock::Lock;
-use crate::model::{Checkpoint, CheckpointId, Event, Kind, RepoPath, RunId, RunKind, Timestamp, Topic};
+use crate::model::{
+    Checkpoint, CheckpointId, Event, Kind, ObjectId, RepoPath, RunId, RunKind, Timestamp, Topic,
+};
 use crate::snapshot::Snapshots;
 use crate::snapshot::restore::{Left, LeftReason, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
 use crate::store::{Batch, EventQuery, Found, NewEntry};
@@ -135,32 +137,65 @@ enum Said {
 /// So many restores back can be undone for certain: their safety checkpoints stay whatever the policy says.
 const UNDOABLE: usize = 32;
 
+/// So many of the latest restores are asked for what they left.
+const LATEST: usize = 16;
+
 impl Project {
     /// Decides what a restore would do, and touches nothing.
     pub fn plan_restore(&self, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
         let look = self.look(&Files::default())?;
-        let mut plan = self.plan_from(Point::from(&look), target, wish, vec![])?;
+        let mut plan = self.plan_sparing(Point::from(&look), target, wish)?;
         must_know(&plan)?;
         // Ignored files in the way may be as the target has them, or have to go: only a look at them tells.
         if !plan.files.capture_first.is_empty() && plan.refusals().is_empty() {
             let force = plan.files.capture_first.clone();
             let look = self.look(&Files { force, ..Files::default() })?;
-            plan = self.plan_from(Point::from(&look), target, wish, vec![])?;
+            plan = self.plan_sparing(Point::from(&look), target, wish)?;
         }
         Ok(plan)
     }
 
-    /// Plans the way from a point to a checkpoint; `absent` are known not to have been there when that was made.
-    fn plan_from(
-        &self,
-        from: Point,
-        target: &Checkpoint,
-        wish: &Wish,
-        absent: Vec<RepoPath>,
-    ) -> Result<RestorePlan, Error> {
-        let to = Point { absent, ..Point::from(snapshot_of(target)?) };
+    /// Plans the way from one point to another.
+    fn plan_from(&self, from: Point, to: Point, wish: &Wish) -> Result<RestorePlan, Error> {
         let restore = Restore { from, to, mode: wish.mode, paths: wish.paths.clone() };
         Ok(self.snapshots()?.plan_restore(&restore)?)
+    }
+
+    /// Plans the way from a point to a checkpoint, so that what earlier restores left stays: a second one does no more than the
+    /// first.
+    fn plan_sparing(&self, from: Point, target: &Checkpoint, wish: &Wish) -> Result<RestorePlan, Error> {
+        let to = Point::from(snapshot_of(target)?);
+        let plan = self.plan_from(from.clone(), to.clone(), wish)?;
+        let kept = self.ignored_before(&plan, &from.tree)?;
+        if kept.is_empty() { Ok(plan) } else { self.plan_from(from, Point { kept, ..to }, wish) }
+    }
+
+    /// The files that a plan would delete and that were ignored before one of the latest restores took the rules away. The safety
+    /// checkpoint would hold them, but nobody asked for any that does.
+    fn ignored_before(&self, plan: &RestorePlan, now: &ObjectId) -> Result<Vec<RepoPath>, Error> {
+        if plan.files.deletes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (snapshots, key) = (self.snapshots()?, Some(self.place.worktree_key()));
+        let latest = EventQuery { topic: Topic::Restore, key, last: Some(LATEST) };
+        let asked_for = self.newest_with_files().ok();
+        let mut kept = Vec::new();
+        for record in self.store.events(&latest)?.into_iter().filter_map(|(_, event)| done(event.body)) {
+            let Some(before) = self.store.checkpoint(&record.safety)?.and_then(Found::live) else { continue };
+            let Some(snapshot) = &before.content.snapshot else { continue };
+            let deleted = plan.files.deletes.iter().map(|delete| &delete.path);
+            let ignored = snapshots.ignored_before(&snapshot.tree, now, deleted)?;
+            // What somebody kept since then is as any other file.
+            let since = asked_for.as_ref().filter(|asked| asked.id > before.id);
+            let since = since.and_then(|asked| asked.content.snapshot.as_ref());
+            kept.extend(match since {
+                Some(since) => snapshots.not_in(&since.tree, ignored)?,
+                None => ignored,
+            });
+        }
+        kept.sort();
+        kept.dedup();
+        Ok(kept)
     }
 
     /// Puts a checkpoint back. What was there before is in a checkpoint first, so that it can be undone.
@@ -218,7 +253,7 @@ impl Project {
         if verb == Verb::Restore {
             self.must_be_possible(target, wish)?;
         }
-        let (plan, safety) = self.protect(target, wish, made)?;
+        let (plan, safety) = self.protect(verb, target, wish, made)?;
         // What is undone may be so already.
         if verb == Verb::Restore {
             must_know(&plan)?;
@@ -273,21 +308,27 @@ impl Project {
     /// one is made that holds them too.
     fn protect(
         &self,
+        verb: Verb,
         target: &Checkpoint,
         wish: &Wish,
         made: &[RepoPath],
     ) -> Result<(RestorePlan, Checkpoint), Error> {
+        let plan_from = |safety: &Checkpoint| match (Point::from(snapshot_of(safety)?), verb) {
+            (from, Verb::Restore) => self.plan_sparing(from, target, wish),
+            (from, _) => self.plan_from(from, Point::from(snapshot_of(target)?), wish),
+        };
         let mut safety = self.save_safety(target, Files::default())?;
-        let mut plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish, vec![])?;
+        let mut plan = plan_from(&safety)?;
         let mut force = plan.files.capture_first.clone();
         force.extend(self.snapshots()?.stand_unheld(made, &snapshot_of(&safety)?.tree)?);
         if !force.is_empty() && plan.refusals().is_empty() {
             safety = self.save_safety(target, Files { force, ..Files::default() })?;
-            plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish, vec![])?;
+            plan = plan_from(&safety)?;
         }
         let absent = left_as_ignored(&plan, made);
         if !absent.is_empty() {
-            plan = self.plan_from(Point::from(snapshot_of(&safety)?), target, wish, absent)?;
+            let to = Point { absent, ..Point::from(snapshot_of(target)?) };
+            plan = self.plan_from(Point::from(snapshot_of(&safety)?), to, wish)?;
         }
         Ok((plan, safety))
     }

@@ -72,6 +72,10 @@ pub enum LeftReason {
     NotHeldThen(SkipReason),
     /// The ignore rules that the target holds leave it out, so it may have been there when the target was taken.
     IgnoredThen,
+    /// It is ignored, so no snapshot holds it, and the rules of the target do not ignore it.
+    IgnoredNow,
+    /// It was ignored until a restore took the rules away, and no checkpoint that somebody asked for holds it.
+    IgnoredBefore,
     /// It is one of Stagepost's own records.
     OwnRecord,
     /// git was told not to look at it, and what stands there is in no snapshot.
@@ -88,6 +92,12 @@ impl fmt::Display for LeftReason {
             Self::NotHeldNow(reason) => write!(f, "no checkpoint can hold it: {}", why(*reason)),
             Self::NotHeldThen(reason) => write!(f, "the checkpoint did not hold it: {}", why(*reason)),
             Self::IgnoredThen => f.write_str("the checkpoint's own rules ignore it"),
+            Self::IgnoredNow => {
+                f.write_str("it is ignored, so no checkpoint holds it; after this nothing ignores it")
+            }
+            Self::IgnoredBefore => f.write_str(
+                "it was ignored until a restore took the rules away, and no checkpoint of yours holds it",
+            ),
             Self::OwnRecord => f.write_str("one of Stagepost's own records"),
             Self::Unwatched => {
                 f.write_str("no checkpoint holds it: git is told not to look at it (`git update-index`)")
@@ -213,8 +223,10 @@ pub(crate) struct Facts<'a> {
     pub(crate) skipped_now: &'a [Skipped],
     /// What the target does not hold.
     pub(crate) skipped_then: &'a [Skipped],
-    /// Files of now that the target's own ignore rules leave out.
+    /// Files of now that the target's own ignore rules leave out, in order.
     pub(crate) ignored_then: &'a [RepoPath],
+    /// Files of now that stay although the target does not have them, in order.
+    pub(crate) kept: &'a [RepoPath],
     /// Stagepost's own records.
     pub(crate) own_records: &'a [RepoPath],
 }
@@ -222,8 +234,9 @@ pub(crate) struct Facts<'a> {
 /// Decides what a restore does to the files.
 pub(crate) fn decide(facts: Facts<'_>) -> FilePlan {
     let mut plan = FilePlan::default();
+    let places = Places::of(facts.changes);
     for change in selected(facts.changes, facts.paths) {
-        decide_path(&mut plan, change, &facts);
+        decide_path(&mut plan, change, &facts, &places);
     }
     decide_obstacles(&mut plan, &facts);
     // What git does not look at may differ from the target although neither snapshot shows it.
@@ -261,7 +274,38 @@ pub(crate) fn ancestors(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(slash, _)| &path[..slash])
 }
 
-fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
+/// The places that the target needs.
+struct Places<'a> {
+    /// Files and links of the target that differ.
+    written: HashSet<&'a [u8]>,
+    /// The folders above them.
+    folders: HashSet<&'a [u8]>,
+    /// Repositories of the target that differ.
+    repositories: HashSet<&'a [u8]>,
+}
+
+impl<'a> Places<'a> {
+    fn of(changes: &'a [Change]) -> Self {
+        let new = || changes.iter().filter_map(|change| Some((change.path.as_bytes(), change.new.as_ref()?)));
+        let written: HashSet<_> =
+            new().filter(|(_, side)| !is_submodule(side)).map(|(path, _)| path).collect();
+        let folders = written.iter().flat_map(|path| ancestors(path)).collect();
+        let repositories = new().filter(|(_, side)| is_submodule(side)).map(|(path, _)| path).collect();
+        Self { written, folders, repositories }
+    }
+
+    /// Says whether the target has a file where a path leads through a folder, or the other way round.
+    fn needs(&self, path: &[u8]) -> bool {
+        self.folders.contains(path) || ancestors(path).any(|above| self.written.contains(above))
+    }
+
+    /// Says whether a path leads into a repository of the target.
+    fn is_in_repository(&self, path: &[u8]) -> bool {
+        ancestors(path).any(|above| self.repositories.contains(above))
+    }
+}
+
+fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>, places: &Places<'_>) {
     let left = |reason| Left { path: change.path.clone(), reason };
     if is_own_record(&change.path, facts.own_records) {
         return plan.left.push(left(LeftReason::OwnRecord));
@@ -285,7 +329,7 @@ fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
             replaces: before.clone(),
             content: after.clone(),
         }),
-        (Some(before), None) => match why_left(&change.path, facts) {
+        (Some(before), None) => match why_left(&change.path, facts, places) {
             Some(reason) => plan.left.push(left(reason)),
             None => plan.deletes.push(Delete { path: change.path.clone(), content: before.clone() }),
         },
@@ -294,20 +338,13 @@ fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>) {
 }
 
 /// Says why a file that the target does not hold is not deleted, if so: it may have been there all the same.
-fn why_left(path: &RepoPath, facts: &Facts<'_>) -> Option<LeftReason> {
-    let was_repository = |change: &Change| {
-        change.new.as_ref().is_some_and(is_submodule) && path.is_within(&change.path) && *path != change.path
-    };
-    // The target has a file where a folder is now, or the other way round.
-    let needs_its_place = |change: &Change| {
-        let written = change.new.as_ref().is_some_and(|after| !is_submodule(after)) && *path != change.path;
-        written && (path.is_within(&change.path) || change.path.is_within(path))
-    };
+fn why_left(path: &RepoPath, facts: &Facts<'_>, places: &Places<'_>) -> Option<LeftReason> {
     let not_held = not_held(path, facts.skipped_then).map(LeftReason::NotHeldThen);
-    let ignored = facts.ignored_then.contains(path) && !facts.changes.iter().any(needs_its_place);
-    let ignored = ignored.then_some(LeftReason::IgnoredThen);
-    let repository = || facts.changes.iter().any(was_repository).then_some(LeftReason::Submodule);
-    not_held.or(ignored).or_else(repository)
+    let is_free = || !places.needs(path.as_bytes());
+    let ignored = || facts.ignored_then.binary_search(path).is_ok().then_some(LeftReason::IgnoredThen);
+    let kept = || facts.kept.binary_search(path).is_ok().then_some(LeftReason::IgnoredBefore);
+    let repository = || places.is_in_repository(path.as_bytes()).then_some(LeftReason::Submodule);
+    not_held.or_else(|| ignored().or_else(kept).filter(|_| is_free())).or_else(repository)
 }
 
 /// A write beneath what is a repository now, or where something unheld stands, cannot be done.

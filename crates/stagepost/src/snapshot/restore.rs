@@ -82,19 +82,22 @@ pub struct Point {
     /// What is known not to have been there, also where the ignore rules in the tree would have left it out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<RepoPath>,
+    /// What may have been there although neither the tree nor its ignore rules tell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<RepoPath>,
 }
 
 impl From<&Snapshot> for Point {
     fn from(snapshot: &Snapshot) -> Self {
         let (tree, skipped) = (snapshot.tree.clone(), snapshot.skipped.clone());
-        Self { tree, position: snapshot.into(), skipped, absent: Vec::new() }
+        Self { tree, position: snapshot.into(), skipped, absent: Vec::new(), kept: Vec::new() }
     }
 }
 
 impl From<&Look> for Point {
     fn from(look: &Look) -> Self {
         let (tree, skipped) = (look.tree.clone(), look.skipped.clone());
-        Self { tree, position: look.into(), skipped, absent: Vec::new() }
+        Self { tree, position: look.into(), skipped, absent: Vec::new(), kept: Vec::new() }
     }
 }
 
@@ -201,6 +204,7 @@ impl Snapshots {
         let ignored = self.ignored_then(restore, &changes)?;
         let facts = self.facts(restore, &changes, &ignored);
         let mut files = decide(Facts { obstacles: &obstacles, unwatched: &unwatched, ..facts });
+        self.add_ignored_now(&mut files, restore, &selected)?;
         files.unknown = self.unknown_paths(restore)?;
         files.refusals.extend(self.repository_refusals(restore)?);
         let (from, to) = (&restore.from.position, &restore.to.position);
@@ -348,6 +352,21 @@ impl Snapshots {
         Ok(found)
     }
 
+    /// Picks the paths that a tree does not hold.
+    pub(crate) fn not_in(
+        &self,
+        tree: &ObjectId,
+        paths: Vec<RepoPath>,
+    ) -> Result<Vec<RepoPath>, RestoreError> {
+        let mut missing = Vec::new();
+        for path in paths {
+            if !self.holds(tree, &path)? {
+                missing.push(path);
+            }
+        }
+        Ok(missing)
+    }
+
     /// Paths that were asked for and are at neither end.
     fn unknown_paths(&self, restore: &Restore) -> Result<Vec<RepoPath>, RestoreError> {
         let mut unknown = Vec::new();
@@ -399,6 +418,7 @@ impl Snapshots {
         Facts {
             changes,
             ignored_then,
+            kept: &restore.to.kept,
             paths: &restore.paths,
             obstacles: &[],
             unwatched: &[],
