@@ -500,11 +500,14 @@ fn what_git_was_told_not_to_look_at_is_left() {
     fixture.git(&["update-index", "--skip-worktree", "dir/b.txt"]);
     fixture.write("a.txt", "a local secret").remove("dir/b.txt").write("run.sh", "changed");
     let outcome = restore(&fixture.open(), &first, Mode::Files, &[]);
-    let left = |path: &str| Left { path: path.into(), reason: LeftReason::Unwatched };
-    assert_eq!(outcome.plan.files.left, [left("a.txt"), left("dir/b.txt")]);
+    let left = |path: &str, reason| Left { path: path.into(), reason };
+    assert_eq!(
+        outcome.plan.files.left,
+        [left("a.txt", LeftReason::Unwatched), left("dir/b.txt", LeftReason::Missing)]
+    );
     assert_eq!(outcome.plan.files.writes.len(), 1);
     let (_, restored) = outcome.ok();
-    assert_eq!(restored.unwatched, [RepoPath::from("a.txt"), RepoPath::from("dir/b.txt")]);
+    assert_eq!(restored.unwatched, [RepoPath::from("a.txt")]);
     assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"a local secret");
     assert!(!fixture.root.join("dir/b.txt").exists());
     assert_eq!(fs::read(fixture.root.join("run.sh")).unwrap(), b"#!/bin/sh\n");
@@ -517,13 +520,35 @@ fn what_git_was_told_not_to_look_at_is_told_also_where_no_snapshot_differs() {
     fixture.git(&["update-index", "--skip-worktree", "a.txt"]);
     fixture.git(&["update-index", "--assume-unchanged", "run.sh", "dir/b.txt"]);
     fixture.write("a.txt", "a local secret").remove("dir/b.txt");
-    let left = [Left { path: "a.txt".into(), reason: LeftReason::Unwatched }];
-    for (paths, left) in [(&[][..], &left[..]), (&["a.txt"], &left), (&["dir", "run.sh"], &[])] {
+    let left = [
+        Left { path: "a.txt".into(), reason: LeftReason::Unwatched },
+        Left { path: "dir/b.txt".into(), reason: LeftReason::Missing },
+    ];
+    for (paths, left) in [(&[][..], &left[..]), (&["a.txt"], &left[..1]), (&["dir/deep", "run.sh"], &[])] {
         let outcome = restore(&fixture.open(), &first, Mode::Files, paths);
         assert_eq!(outcome.plan.files.left, left, "{paths:?}");
         assert!(outcome.plan.is_empty());
     }
     assert_eq!(fs::read(fixture.root.join("a.txt")).unwrap(), b"a local secret");
+    // Whoever names it gets it back.
+    let (_, restored) = restore(&fixture.open(), &first, Mode::Files, &["dir"]).ok();
+    assert_eq!((restored.written, fs::read(fixture.root.join("dir/b.txt")).unwrap()), (1, b"two\n".to_vec()));
+    assert!(restore(&fixture.open(), &first, Mode::Files, &["dir"]).plan.is_empty());
+}
+
+#[test]
+fn what_a_sparse_checkout_leaves_out_is_not_missed_and_comes_back_by_name() {
+    let fixture = Fixture::new();
+    let first = fixture.capture();
+    fixture.write("dir/b.txt", "committed").write("a.txt", "committed").commit("second");
+    fixture.git(&["sparse-checkout", "set", "--no-cone", "/a.txt"]);
+    assert!(!fixture.root.join("dir").exists());
+    let outcome = restore(&fixture.open(), &first, Mode::Files, &[]);
+    assert_eq!(outcome.plan.files.left, []);
+    assert_eq!(outcome.ok().1.written, 1);
+    assert!(!fixture.root.join("dir").exists());
+    let (_, restored) = restore(&fixture.open(), &first, Mode::Files, &["dir/b.txt"]).ok();
+    assert_eq!((restored.written, fs::read(fixture.root.join("dir/b.txt")).unwrap()), (1, b"two\n".to_vec()));
 }
 
 #[test]

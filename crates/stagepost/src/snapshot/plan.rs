@@ -80,6 +80,8 @@ pub enum LeftReason {
     OwnRecord,
     /// git was told not to look at it, and what stands there is in no snapshot.
     Unwatched,
+    /// git was told not to look at it, and it is not there; whoever names it gets it back.
+    Missing,
 }
 
 impl fmt::Display for LeftReason {
@@ -101,6 +103,9 @@ impl fmt::Display for LeftReason {
             Self::OwnRecord => f.write_str("one of Stagepost's own records"),
             Self::Unwatched => {
                 f.write_str("no checkpoint holds it: git is told not to look at it (`git update-index`)")
+            }
+            Self::Missing => {
+                f.write_str("it is not there, and git is told not to look at it; name it to get it back")
             }
         }
     }
@@ -219,6 +224,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) obstacles: &'a [Obstacle],
     /// Files that git was told not to look at and that stand there as in neither snapshot.
     pub(crate) unwatched: &'a [RepoPath],
+    /// Files that git was told not to look at and that are not there.
+    pub(crate) missing: &'a [RepoPath],
     /// What the snapshot of now does not hold.
     pub(crate) skipped_now: &'a [Skipped],
     /// What the target does not hold.
@@ -243,6 +250,8 @@ pub(crate) fn decide(facts: Facts<'_>) -> FilePlan {
     let told: HashSet<_> = plan.left.iter().map(|left| left.path.clone()).collect();
     let untold = facts.unwatched.iter().filter(|path| !told.contains(*path));
     plan.left.extend(untold.map(|path| Left { path: path.clone(), reason: LeftReason::Unwatched }));
+    plan.left
+        .extend(facts.missing.iter().map(|path| Left { path: path.clone(), reason: LeftReason::Missing }));
     let reported = plan.left.iter().map(|left| &left.path).chain(&plan.capture_first);
     let reported: HashSet<_> = reported.cloned().collect();
     let left_out = facts.skipped_now.iter().filter(|skipped| !reported.contains(&skipped.path));
@@ -312,6 +321,9 @@ fn decide_path(plan: &mut FilePlan, change: &Change, facts: &Facts<'_>, places: 
     }
     if facts.unwatched.contains(&change.path) {
         return plan.left.push(left(LeftReason::Unwatched));
+    }
+    if facts.missing.contains(&change.path) {
+        return;
     }
     match (&change.old, &change.new) {
         (_, Some(_)) if !change.path.is_safe() => {

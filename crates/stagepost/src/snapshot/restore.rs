@@ -200,10 +200,12 @@ impl Snapshots {
         let changes = self.changes_of(restore)?;
         let selected = selected(&changes, &restore.paths);
         let obstacles = survey::survey(&root, &selected, &restore.from.skipped)?;
+        let missing = if restore.paths.is_empty() { self.missing(restore)? } else { Vec::new() };
         let unwatched = self.unwatched(&root, restore, &selected)?;
         let ignored = self.ignored_then(restore, &changes)?;
         let facts = self.facts(restore, &changes, &ignored);
-        let mut files = decide(Facts { obstacles: &obstacles, unwatched: &unwatched, ..facts });
+        let mut files =
+            decide(Facts { obstacles: &obstacles, unwatched: &unwatched, missing: &missing, ..facts });
         self.add_ignored_now(&mut files, restore, &selected)?;
         files.unknown = self.unknown_paths(restore)?;
         files.refusals.extend(self.repository_refusals(restore)?);
@@ -327,8 +329,12 @@ impl Snapshots {
         }
         let (from, to) = (&restore.from.tree, &restore.to.tree);
         let mut changes = self.objects.diff_trees(Some(from), Some(to))?;
-        if restore.paths.is_empty() {
-            changes.extend(self.converted_otherwise(&changes, from, to)?);
+        match restore.paths.is_empty() {
+            true => {
+                changes.extend(self.converted_otherwise(&changes, from, to)?);
+                self.spare_sparse(restore, &mut changes)?;
+            }
+            false => self.bring_missing(restore, &mut changes)?,
         }
         Ok(changes)
     }
@@ -422,6 +428,7 @@ impl Snapshots {
             paths: &restore.paths,
             obstacles: &[],
             unwatched: &[],
+            missing: &[],
             skipped_now: &restore.from.skipped,
             skipped_then: &restore.to.skipped,
             own_records: &self.exclude,

@@ -15,6 +15,7 @@ use crate::snapshot::compare::{Change, Side};
 use crate::snapshot::git::{Git, GitError};
 use crate::snapshot::plan::is_asked;
 use crate::snapshot::quarantine::on_disk;
+use crate::snapshot::tree::EntryMode;
 
 /// What an entry of the index says of its file.
 struct Mark {
@@ -60,8 +61,9 @@ impl Snapshots {
         }
         let mut unwatched = Vec::new();
         for task in tasks.into_iter().filter(|task| task.path.is_safe()) {
+            let stands = || on_disk(&self.root, task.path.as_bytes()).symlink_metadata().is_ok();
             match progress(root, &content, &task) {
-                Ok(Progress::Changed) => unwatched.push(task.path),
+                Ok(Progress::Changed) if stands() => unwatched.push(task.path),
                 Ok(_) => {}
                 Err(Failure::Beneath(error)) => return Err(error.into()),
                 Err(Failure::Content(error)) => return Err(error),
@@ -69,6 +71,66 @@ impl Snapshots {
         }
         unwatched.sort();
         Ok(unwatched)
+    }
+
+    /// Lists the files that git was told not to look at and that are not there, of those asked for that the target holds. Where a
+    /// sparse checkout leaves them out, that is as it should be.
+    pub(super) fn missing(&self, restore: &Restore) -> Result<Vec<RepoPath>, RestoreError> {
+        let mut missing = Vec::new();
+        for path in self.absent_marked(restore)? {
+            let side = self.side_at(&restore.to.tree, &path)?;
+            if side.is_some_and(|side| side.mode != EntryMode::Submodule) {
+                missing.push(path);
+            }
+        }
+        if missing.is_empty() || self.is_sparse()? { Ok(Vec::new()) } else { Ok(missing) }
+    }
+
+    /// Lists the files asked for that git was told not to look at and that are not there.
+    fn absent_marked(&self, restore: &Restore) -> Result<Vec<RepoPath>, RestoreError> {
+        if self.user.is_none() || restore.mode == Mode::Mixed || self.is_all_watched() {
+            return Ok(Vec::new());
+        }
+        let mut paths: Vec<_> = marks(&self.rules_git)?.into_iter().map(|mark| mark.path).collect();
+        paths.retain(|path| is_asked(path, &restore.paths));
+        paths.retain(|path| on_disk(&self.root, path.as_bytes()).symlink_metadata().is_err());
+        Ok(paths)
+    }
+
+    /// Makes changes of the files that were asked for by name, that git was told not to look at, and that are not there: both
+    /// snapshots hold what the index has of them.
+    pub(super) fn bring_missing(
+        &self,
+        restore: &Restore,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), RestoreError> {
+        for path in self.absent_marked(restore)? {
+            changes.retain(|change| change.path != path);
+            let new = self.side_at(&restore.to.tree, &path)?;
+            let new = new.filter(|side| !matches!(side.mode, EntryMode::Submodule | EntryMode::Folder));
+            changes.extend(new.map(|new| Change { path, old: None, new: Some(new) }));
+        }
+        Ok(())
+    }
+
+    /// Takes out what a sparse checkout leaves out: it is to be there neither before nor after.
+    pub(super) fn spare_sparse(
+        &self,
+        restore: &Restore,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), RestoreError> {
+        let absent: HashSet<_> = self.absent_marked(restore)?.into_iter().collect();
+        if !absent.is_empty() && self.is_sparse()? {
+            changes.retain(|change| !absent.contains(&change.path));
+        }
+        Ok(())
+    }
+
+    /// Says whether the work tree holds a part of the files on purpose.
+    fn is_sparse(&self) -> Result<bool, GitError> {
+        let answer =
+            self.rules_git.try_run(&["config", "--type=bool", "--get", "core.sparseCheckout"], b"")?;
+        Ok(answer.stdout.trim_ascii() == b"true")
     }
 
     /// Takes the marks from files that stand in the work tree: for their sake git would refuse to change their entries.
