@@ -291,17 +291,15 @@ impl Project {
         }
     }
 
-    /// Refuses what can be told to be impossible before a safety checkpoint is made for it. The files of all of a checkpoint are not
-    /// looked at twice for that: what is in their way, the plan finds.
+    /// Refuses what can be told to be impossible before a safety checkpoint is made for it. The files of a whole checkpoint are
+    /// not looked at twice for that: what is in their way, the plan finds.
     fn must_be_possible(&self, target: &Checkpoint, wish: &Wish) -> Result<(), Error> {
-        snapshot_of(target)?;
-        if wish.mode == Mode::Files && wish.paths.is_empty() {
-            return Ok(());
-        }
-        match self.plan_restore(target, wish)?.refusals() {
-            [] => Ok(()),
-            refusals => Err(RestoreError::Refused { refusals: refusals.to_vec() }.into()),
-        }
+        let to = Point::from(snapshot_of(target)?);
+        let refusals = match wish.paths[..] {
+            [] => self.snapshots()?.refuse_early(&to, wish.mode)?,
+            _ => self.plan_restore(target, wish)?.refusals().to_vec(),
+        };
+        if refusals.is_empty() { Ok(()) } else { Err(RestoreError::Refused { refusals }.into()) }
     }
 
     /// Makes the safety checkpoint and the plan that starts from it. Where ignored files are in the way, or have to go, another

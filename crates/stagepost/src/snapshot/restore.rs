@@ -449,6 +449,14 @@ impl Snapshots {
         Ok(refusals)
     }
 
+    /// Says why HEAD and index may not go to a point, as far as that can be told without a look at files and index.
+    pub(crate) fn refuse_early(&self, to: &Point, mode: Mode) -> Result<Vec<Refusal>, RestoreError> {
+        let (head, branch) = self.user_refs.head()?;
+        let position = Position { head, branch, ..to.position.clone() };
+        let from = Point { position, ..to.clone() };
+        self.repository_refusals(&Restore { from, to: to.clone(), mode, paths: Vec::new() })
+    }
+
     /// The commit that HEAD goes to, if the repository does not have it. Snapshots that are kept apart keep no commit of the
     /// user's.
     fn gone_head(&self, to: &Position) -> Result<Option<ObjectId>, RestoreError> {
