@@ -18,7 +18,7 @@ pub(crate) fn read(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a file to be read. A pipe or a device in its place is an error, for whoever opened it would wait for somebody.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
     match file.metadata()?.file_type() {
         kind if kind.is_file() => Ok(file),

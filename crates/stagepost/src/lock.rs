@@ -84,7 +84,7 @@ fn open(path: &Path) -> io::Result<File> {
         crate::private::folders(folder)?;
     }
     // A pipe in its place is an error then, and nobody waits for who may read it.
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600).custom_flags(nonblocking).open(path)
 }

@@ -139,7 +139,7 @@ impl Exchange {
     /// Reads what the program handed on. Nothing is null.
     fn result(&self) -> Result<Value, String> {
         let unreadable = |error: io::Error| format!("its result cannot be read: {error}");
-        let file = match made_of::open_file(&self.output) {
+        let file = match bounded::open(&self.output) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::Null),
             opened => opened.map_err(unreadable)?,
         };
@@ -448,7 +448,7 @@ impl Runner<'_, '_> {
         for output in &step.outputs {
             let path = made_of::find_output(&self.project.place().root, &output.path)?;
             let failed = |error: io::Error| format!("its output cannot be read: {error}");
-            let file = made_of::open_file(&path).map_err(failed)?;
+            let file = bounded::open(&path).map_err(failed)?;
             let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
             if !hidden.is_empty() && hidden.are_read_from(file).map_err(failed)? {
                 return Err(format!("its output `{}` holds a secret", output.path.escape_debug()));

@@ -1,16 +1,16 @@
 //! What a step is made from: its definition, and the files that it reads and leaves.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
 use serde_json::Value;
 
 use super::Fingerprint;
 use super::definition::Step;
+use crate::bounded;
 use crate::model::Hash;
 
 /// Computes the fingerprint of a step as it would begin now.
@@ -133,23 +133,13 @@ fn child_of(folder: &Path, path: &Path) -> Option<PathBuf> {
 }
 
 fn hash_file(path: &Path) -> io::Result<Hash> {
-    let (mut file, mut hasher) = (open_file(path)?, blake3::Hasher::new());
+    let (mut file, mut hasher) = (bounded::open(path)?, blake3::Hasher::new());
     let mut buffer = vec![0; 1 << 16];
     loop {
         match file.read(&mut buffer)? {
             0 => return Ok(hasher.finalize().into()),
             count => drop(hasher.update(&buffer[..count])),
         }
-    }
-}
-
-/// Opens what must be a file. A pipe in its place would make a plain open wait for ever.
-pub(super) fn open_file(path: &Path) -> io::Result<File> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = File::options().read(true).custom_flags(flags).open(path)?;
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
     }
 }
 

@@ -3,10 +3,8 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::{Author, BranchError, COMMIT, DURABLE, UserGit, said, whole_lines};
 use crate::bounded;
@@ -242,7 +240,8 @@ impl UserGit<'_> {
         let shown = path.strip_prefix(root).unwrap_or(&path);
         self.run_hook(hooks, "prepare-commit-msg", &[shown, Path::new("message")])?;
         self.run_hook(hooks, "commit-msg", &[shown])?;
-        let text = read_plain(&path).map_err(failed)?;
+        let read = bounded::open(&path).and_then(|file| bounded::read(file, LONGEST_MESSAGE));
+        let text = read.map_err(failed)?;
         if text.is_empty() {
             let message = "a hook left no message".to_owned();
             return Err(BranchError::Failed { doing: COMMIT, message });
@@ -289,16 +288,6 @@ fn write_anew(path: &Path, text: &[u8]) -> io::Result<()> {
         _ => {}
     }
     OpenOptions::new().write(true).create_new(true).open(path)?.write_all(text)
-}
-
-/// Reads what a hook left; a pipe in its place is not waited for.
-fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a file"));
-    }
-    bounded::read(file, LONGEST_MESSAGE)
 }
 
 #[cfg(test)]
