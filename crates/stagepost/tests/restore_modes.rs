@@ -355,3 +355,53 @@ fn what_is_to_be_added_later_is_still_to_be_added_after_the_index_moved() {
         assert_no_leftovers(&fixture);
     }
 }
+
+#[test]
+fn marks_of_the_index_come_back_with_a_restore_and_its_undo() {
+    for (keep, way) in
+        [(Keep::Repository, Way::Fastest), (Keep::Repository, Way::GitProgram), (Keep::Private, Way::Fastest)]
+    {
+        let fixture = Fixture::new();
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        let seen = || {
+            let intended = fixture.git(&["diff", "--name-only", "--diff-filter=A"]);
+            (fixture.git(&["ls-files", "-v"]), intended, status(&fixture))
+        };
+        fixture.write("later.txt", "not yet\n");
+        let (bare, without) = (snapshots.capture(&id(), &Capture::default()).unwrap(), seen());
+        fixture.git(&["add", "-N", "later.txt"]);
+        let (target, then) = (snapshots.capture(&id(), &Capture::default()).unwrap(), seen());
+        assert_eq!(target.marks.intent_to_add, [RepoPath::from("later.txt")], "{way:?}");
+        // The second one has a state to go by.
+        assert_eq!(snapshots.capture(&id(), &Capture::default()).unwrap().marks, target.marks, "{way:?}");
+        assert_eq!(target.tree.as_str(), fixture.oracle(), "the tree is that of `git add -A`");
+        fixture.git(&["rm", "-q", "--cached", "later.txt"]);
+        fixture.remove("later.txt");
+        let now = seen();
+        let (safety, restored) = restore(&snapshots, &target, Mode::Hard, &[]).ok();
+        assert_eq!((restored.index, seen()), (Moved::Yes, then.clone()), "{keep:?} {way:?}");
+        assert!(restore(&snapshots, &target, Mode::Hard, &[]).plan.is_empty());
+        restore(&snapshots, &safety, Mode::Hard, &[]).ok();
+        assert_eq!(seen(), now, "{keep:?} {way:?}");
+        // What was not to be added then is not to be added again.
+        restore(&snapshots, &target, Mode::Hard, &[]).ok();
+        restore(&snapshots, &bare, Mode::Hard, &[]).ok();
+        assert_eq!(seen(), without, "{keep:?} {way:?}");
+        assert_no_leftovers(&fixture);
+    }
+}
+
+#[test]
+fn files_that_git_was_told_not_to_look_at_are_so_again() {
+    for mark in ["assume-unchanged", "skip-worktree"] {
+        let fixture = Fixture::new();
+        fixture.git(&["update-index", &format!("--{mark}"), "a.txt"]);
+        let (target, then) = (fixture.capture(), fixture.git(&["ls-files", "-v"]));
+        fixture.git(&["update-index", &format!("--no-{mark}"), "a.txt"]);
+        let (safety, _) = restore(&fixture.open(), &target, Mode::Mixed, &[]).ok();
+        assert_eq!(fixture.git(&["ls-files", "-v"]), then, "{mark}");
+        assert_eq!(fixture.git(&["write-tree"]), target.index_tree.unwrap().as_str());
+        // Someone may rely on the mark: it is given, never taken.
+        assert!(restore(&fixture.open(), &safety, Mode::Mixed, &[]).plan.is_empty());
+    }
+}

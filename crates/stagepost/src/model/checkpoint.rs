@@ -262,6 +262,7 @@ mod tests {
             commit: id.clone(),
             tree: id.clone(),
             index_tree: Some(id),
+            marks: Default::default(),
             head: None,
             branch: Some("main".to_owned()),
             worktree: "main".to_owned(),

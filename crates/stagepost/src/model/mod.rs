@@ -31,7 +31,9 @@ pub use label::Label;
 pub use mark::{Imported, Mark, Progress, Rollback, RollbackMode};
 pub use run::Run;
 pub use seal::{chain, chain_start};
-pub use snapshot::{FileCounts, InvalidObjectId, ObjectId, RepoPath, SkipReason, Skipped, Snapshot};
+pub use snapshot::{
+    FileCounts, IndexMarks, InvalidObjectId, ObjectId, RepoPath, SkipReason, Skipped, Snapshot,
+};
 pub use time::{InvalidTimestamp, Timestamp};
 pub(crate) use token::TokenStream;
 pub use token::{has_tokens, redact_members, redact_text, redact_value, without_tokens, without_tokens_in};

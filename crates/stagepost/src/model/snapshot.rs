@@ -194,6 +194,9 @@ pub struct Snapshot {
     /// The tree of the index; absent in a folder without git and while the index has conflicts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_tree: Option<ObjectId>,
+    /// What the index says of files and no tree can hold.
+    #[serde(default, skip_serializing_if = "IndexMarks::is_empty")]
+    pub marks: IndexMarks,
     /// The commit that HEAD named; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<ObjectId>,
@@ -213,6 +216,28 @@ pub struct Snapshot {
     /// What a reader should know, such as a filter that was not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+}
+
+/// What an index says of files beside their content: marks that no tree can hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct IndexMarks {
+    /// Files that are to be added later (`git add -N`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub intent_to_add: Vec<RepoPath>,
+    /// Files that git takes for unchanged (`git update-index --assume-unchanged`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assume_unchanged: Vec<RepoPath>,
+    /// Files that git does not look for (`git update-index --skip-worktree`). Where a sparse checkout says which those are, there
+    /// is nothing here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip_worktree: Vec<RepoPath>,
+}
+
+impl IndexMarks {
+    /// Says whether there is no mark.
+    pub fn is_empty(&self) -> bool {
+        self.intent_to_add.is_empty() && self.assume_unchanged.is_empty() && self.skip_worktree.is_empty()
+    }
 }
 
 /// Counts of files: in the snapshot, and by how they differ from HEAD.
@@ -303,6 +328,7 @@ mod tests {
             commit: id.clone(),
             tree: id,
             index_tree: None,
+            marks: IndexMarks::default(),
             head: None,
             branch: None,
             worktree: "main".into(),

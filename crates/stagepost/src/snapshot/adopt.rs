@@ -64,6 +64,7 @@ impl Snapshots {
         let found = Found {
             tree,
             index_tree: Some(index_tree.clone()),
+            marks: Default::default(),
             total,
             skipped: vec![],
             included: vec![],

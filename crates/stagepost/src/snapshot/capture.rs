@@ -11,7 +11,7 @@ use super::guard::Refusal;
 use super::objects::ObjectError;
 use super::refs::RefError;
 use crate::lock::LockError;
-use crate::model::{FileCounts, ObjectId, RepoPath, Skipped};
+use crate::model::{FileCounts, IndexMarks, ObjectId, RepoPath, Skipped};
 
 /// What to capture, and within which limits.
 #[derive(Debug, Clone)]
@@ -86,6 +86,8 @@ pub struct Look {
     pub tree: ObjectId,
     /// The tree of the index; absent in a folder without git and while the index has conflicts.
     pub index_tree: Option<ObjectId>,
+    /// What the index says of files and no tree can hold.
+    pub marks: IndexMarks,
     /// The commit that HEAD names.
     pub head: Option<ObjectId>,
     /// The branch that HEAD names.
@@ -107,6 +109,7 @@ pub struct Look {
 pub(super) struct Found {
     pub(super) tree: ObjectId,
     pub(super) index_tree: Option<ObjectId>,
+    pub(super) marks: IndexMarks,
     pub(super) total: u64,
     pub(super) skipped: Vec<Skipped>,
     pub(super) included: Vec<RepoPath>,

@@ -8,7 +8,7 @@ use super::blocks::Blocks;
 use super::capture::{Capture, CaptureError, Deadline, Found, Secrets};
 use super::git::Git;
 use super::growth::{Grown, grow};
-use super::index;
+use super::index::{self, Index};
 use super::refs::Refs;
 use super::repository::{self, Repository, RepositoryState};
 use super::rules::Rules;
@@ -17,7 +17,7 @@ use super::state::{Basis, Extent, Id, Journal, NO_ID, State};
 use super::walk::{Belief, LazyIndex, Stopped, Walk};
 use super::{Snapshots, guard};
 use crate::bounded;
-use crate::model::{FileCounts, ObjectId};
+use crate::model::{FileCounts, IndexMarks, ObjectId};
 
 /// What the fast way found, and what the state must learn once the snapshot is kept.
 pub(super) struct Quick {
@@ -124,6 +124,10 @@ impl Snapshots {
         let found = Found {
             tree: name(grown.tree),
             index_tree: (basis.index_tree != NO_ID).then(|| name(basis.index_tree)),
+            marks: IndexMarks {
+                intent_to_add: index.loaded().map(Index::intended).unwrap_or_default(),
+                ..Default::default()
+            },
             total: grown.total,
             skipped: findings.skipped.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
             included: vec![],
@@ -190,6 +194,10 @@ impl Snapshots {
             basis.tracked = index.tracked_key();
             basis.tracked_count = index.len();
             basis.index_tree = index.tree(sink);
+            if !index.intended().is_empty() {
+                // The state has no room for these marks: the index is read again the next time.
+                basis.index = key.map(|byte| !byte);
+            }
             basis.needs_index = index.has_submodules() || index.lends_attributes(&self.root);
         }
         let belief = match old {

@@ -11,6 +11,7 @@ use super::stamp::{Nature, Stamp};
 use super::state::{Id, Kind, NO_ID};
 use super::tree::{self, EntryMode};
 use crate::bounded;
+use crate::model::RepoPath;
 
 /// The user's index.
 pub(super) struct Index {
@@ -105,6 +106,13 @@ impl Index {
     /// Returns the commit of a submodule, if that is what is tracked at `path`.
     pub(super) fn submodule(&self, path: &[u8]) -> Option<Id> {
         self.tracks(path).filter(|entry| entry.mode == Mode::COMMIT).map(|entry| id_of(&entry.id))
+    }
+
+    /// Lists the files that are to be added later.
+    pub(super) fn intended(&self) -> Vec<RepoPath> {
+        let entries = self.file.entries().iter();
+        let intended = entries.filter(|entry| entry.flags.contains(Flags::INTENT_TO_ADD));
+        intended.map(|entry| RepoPath::from_bytes(entry.path(&self.file).as_bytes())).collect()
     }
 
     /// Says whether a submodule is tracked anywhere.

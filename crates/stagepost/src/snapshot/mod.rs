@@ -27,6 +27,7 @@ mod guard;
 mod hold;
 mod index;
 mod lines;
+mod marks;
 mod moving;
 mod objects;
 mod pack;
@@ -392,9 +393,9 @@ impl Snapshots {
     }
 
     fn show(&self, state: RepositoryState, found: Found, changes: Vec<Change>, files: FileCounts) -> Look {
-        let Found { tree, index_tree, skipped, included, notes, .. } = found;
+        let Found { tree, index_tree, marks, skipped, included, notes, .. } = found;
         let RepositoryState { head, branch, .. } = state;
-        Look { tree, index_tree, head, branch, changes, files, skipped, included, notes }
+        Look { tree, index_tree, marks, head, branch, changes, files, skipped, included, notes }
     }
 
     /// Says why git was late, where that can be told: it waits for ever for rules that are a pipe.
@@ -533,10 +534,10 @@ impl Snapshots {
         found: Found,
         files: FileCounts,
     ) -> Snapshot {
-        let Found { tree, index_tree, skipped, included, notes, .. } = found;
+        let Found { tree, index_tree, marks, skipped, included, notes, .. } = found;
         let RepositoryState { head, branch, .. } = state;
         let worktree = self.worktree().to_owned();
-        Snapshot { commit, tree, index_tree, head, branch, worktree, files, skipped, included, notes }
+        Snapshot { commit, tree, index_tree, marks, head, branch, worktree, files, skipped, included, notes }
     }
 }
 

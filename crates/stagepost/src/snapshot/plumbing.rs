@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use super::capture::{Capture, CaptureError, Deadline, Found, Secrets};
 use super::git::{Git, GitError, Trust};
 use super::guard;
+use super::marks::IndexFile;
 use super::quarantine::{Quarantine, copy_index, on_disk};
 use super::repository;
 use super::secret::is_secret;
 use super::state::join;
 use super::{Snapshots, refs::Refs};
-use crate::model::{ObjectId, RepoPath, SkipReason, Skipped};
+use crate::model::{IndexMarks, ObjectId, RepoPath, SkipReason, Skipped};
 
 /// How often files that change while they are read are read again.
 const ROUNDS: usize = 5;
@@ -47,6 +48,10 @@ impl Snapshots {
         }
         let mut search = Search::new(self, &git, options, deadline);
         let index_tree = search.index_tree()?;
+        let marks = match (&self.user, &index_tree) {
+            (Some(user), Some(_)) => git.index_marks(&IndexFile::new(user, index.clone()))?,
+            _ => IndexMarks::default(),
+        };
         search.stage()?;
         search.note_filters(&trust);
         let tree = git.write_tree()?.ok_or_else(|| GitError::Answer { command: "write-tree".to_owned() })?;
@@ -55,6 +60,7 @@ impl Snapshots {
         let found = Found {
             tree,
             index_tree,
+            marks,
             total,
             skipped: skipped.into_iter().collect(),
             included: included.into_iter().collect(),

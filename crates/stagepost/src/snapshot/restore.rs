@@ -44,12 +44,13 @@ use super::repository::Repository;
 use super::tree::EntryMode;
 use super::{Change, Snapshots, reference};
 use crate::lock::Lock;
-use crate::model::{ObjectId, RepoPath, Skipped, Snapshot};
+use crate::model::{IndexMarks, ObjectId, RepoPath, Skipped, Snapshot};
 use attributes::is_attributes;
 use content::{Attributes, Conversion};
 pub use error::RestoreError;
 use files::{Done, Files, OnChange, remove_temporaries};
 pub use position::Position;
+use position::marks_are_as;
 pub use staging::Staging;
 use task::Task;
 
@@ -76,6 +77,9 @@ pub struct Point {
     /// HEAD, branch and index.
     #[serde(flatten)]
     pub position: Position,
+    /// What the index says of files and no tree can hold.
+    #[serde(default, skip_serializing_if = "IndexMarks::is_empty")]
+    pub marks: IndexMarks,
     /// What was there and is not in the tree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
@@ -89,15 +93,16 @@ pub struct Point {
 
 impl From<&Snapshot> for Point {
     fn from(snapshot: &Snapshot) -> Self {
-        let (tree, skipped) = (snapshot.tree.clone(), snapshot.skipped.clone());
-        Self { tree, position: snapshot.into(), skipped, absent: Vec::new(), kept: Vec::new() }
+        let (tree, marks, skipped) =
+            (snapshot.tree.clone(), snapshot.marks.clone(), snapshot.skipped.clone());
+        Self { tree, position: snapshot.into(), marks, skipped, absent: Vec::new(), kept: Vec::new() }
     }
 }
 
 impl From<&Look> for Point {
     fn from(look: &Look) -> Self {
-        let (tree, skipped) = (look.tree.clone(), look.skipped.clone());
-        Self { tree, position: look.into(), skipped, absent: Vec::new(), kept: Vec::new() }
+        let (tree, marks, skipped) = (look.tree.clone(), look.marks.clone(), look.skipped.clone());
+        Self { tree, position: look.into(), marks, skipped, absent: Vec::new(), kept: Vec::new() }
     }
 }
 
@@ -210,7 +215,8 @@ impl Snapshots {
         files.unknown = self.unknown_paths(restore)?;
         files.refusals.extend(self.repository_refusals(restore)?);
         let (from, to) = (&restore.from.position, &restore.to.position);
-        let moves = restore.mode != Mode::Files && from != to;
+        let marked = marks_are_as(&restore.from.marks, &restore.to.marks);
+        let moves = restore.mode != Mode::Files && (from != to || !marked);
         let moves = moves.then(|| Move { from: from.clone(), to: to.clone() });
         Ok(RestorePlan { mode: restore.mode, files, moves, restore: restore.clone() })
     }
@@ -315,7 +321,7 @@ impl Snapshots {
     ) -> Result<(Moved, Moved), RestoreError> {
         let (from, to) = (&restore.from.position, &restore.to.position);
         stop_if_asked(on_step)?;
-        let index = moved(self.put_index(user, from, to), on_change)?;
+        let index = moved(self.put_index(user, &restore.from, &restore.to), on_change)?;
         stop_if_asked(on_step)?;
         let head = moved(self.move_head(from, to), on_change)?;
         stop_if_asked(on_step)?;

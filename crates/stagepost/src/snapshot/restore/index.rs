@@ -10,11 +10,14 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::Point;
 use super::error::RestoreError;
-use super::position::Position;
+use super::position::marks_are_as;
+use super::unwatched::mark_again;
 use crate::model::ObjectId;
 use crate::snapshot::exchange::{self, Placed};
 use crate::snapshot::git::{Git, GitError, Trust};
+use crate::snapshot::marks::IndexFile;
 use crate::snapshot::objects::ObjectKind;
 use crate::snapshot::quarantine::{Quarantine, copy_index};
 use crate::snapshot::repository::Repository;
@@ -41,11 +44,13 @@ impl Snapshots {
     pub(super) fn put_index(
         &self,
         user: &Repository,
-        from: &Position,
-        to: &Position,
+        from: &Point,
+        to: &Point,
     ) -> Result<bool, RestoreError> {
-        let (Some(old), Some(new)) = (&from.index_tree, &to.index_tree) else { return Ok(false) };
-        if old == new {
+        let (Some(old), Some(new)) = (&from.position.index_tree, &to.position.index_tree) else {
+            return Ok(false);
+        };
+        if old == new && marks_are_as(&from.marks, &to.marks) {
             return Ok(false);
         }
         self.remove_index_leftovers(user)?;
@@ -54,22 +59,23 @@ impl Snapshots {
         // Refreshing compares files, and so converts them: a filter that only the repository names must not run for that.
         let trusted = Trust::read(&self.rules_git)?.overrides;
         let git = self.rules_git.configured(trusted).with("GIT_INDEX_FILE", &beside);
-        let now = self.tree_of_index(&git)?;
-        if now == *new {
+        let (now, marks) =
+            (self.tree_of_index(&git)?, git.all_index_marks(&IndexFile::new(user, beside.clone()))?);
+        if now == *new && marks_are_as(&marks, &to.marks) {
             remove(&beside)?;
             return Ok(false);
         }
-        if now != *old {
+        if now != *old && now != *new {
             remove(&beside)?;
             return Err(RestoreError::IndexChanged);
         }
         let seen = stamp(&index)?;
         self.bring_blobs(new)?;
-        let marked = self.unmark(&git)?;
+        let marks = self.unmark(&git, &marks, &to.marks)?;
         git.run(&["read-tree", "--reset", "--no-sparse-checkout", "--end-of-options", new.as_str()], b"")?;
         // its status says that some files differ from the index, which is what is being restored
         git.try_run(&["update-index", "-q", "--refresh"], b"")?;
-        marked.mark_again(&git, &self.root)?;
+        mark_again(&git, &self.root, &marks)?;
         swap(&index, &beside, &seen)?;
         Ok(true)
     }

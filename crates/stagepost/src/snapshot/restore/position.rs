@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{ObjectId, Snapshot};
+use crate::model::{IndexMarks, ObjectId, RepoPath, Snapshot};
 use crate::snapshot::capture::Look;
 use crate::snapshot::plan::Refusal;
 use crate::snapshot::repository::Operation;
@@ -45,6 +45,15 @@ impl From<&Look> for Position {
     fn from(look: &Look) -> Self {
         Self { head: look.head.clone(), branch: look.branch.clone(), index_tree: look.index_tree.clone() }
     }
+}
+
+/// Whether marks are as a target has them. Files that git is told not to look at keep that mark: someone may rely on it, as they
+/// hold what is nowhere else.
+pub(super) fn marks_are_as(now: &IndexMarks, to: &IndexMarks) -> bool {
+    let has_all = |now: &[RepoPath], to: &[RepoPath]| to.iter().all(|path| now.contains(path));
+    now.intent_to_add == to.intent_to_add
+        && has_all(&now.assume_unchanged, &to.assume_unchanged)
+        && has_all(&now.skip_worktree, &to.skip_worktree)
 }
 
 /// What the repository says right now.

@@ -8,7 +8,7 @@ use super::content::{Attributes, Conversion};
 use super::error::RestoreError;
 use super::task::{Failure, Progress, Task, progress};
 use super::{Mode, Restore};
-use crate::model::RepoPath;
+use crate::model::{IndexMarks, RepoPath};
 use crate::snapshot::Snapshots;
 use crate::snapshot::beneath::Root;
 use crate::snapshot::compare::{Change, Side};
@@ -17,23 +17,10 @@ use crate::snapshot::plan::is_asked;
 use crate::snapshot::quarantine::on_disk;
 use crate::snapshot::tree::EntryMode;
 
-/// What an entry of the index says of its file.
-struct Mark {
-    path: RepoPath,
-    assumed: bool,
-    skipped: bool,
-}
-
 /// Lists the entries of an index that git was told not to look at.
-fn marks(git: &Git) -> Result<Vec<Mark>, GitError> {
-    let answer = git.run(&["ls-files", "-z", "-v"], b"")?;
-    let lines = answer.split(|byte| *byte == 0).filter(|line| line.len() > 2);
-    let marks = lines.map(|line| Mark {
-        path: RepoPath::from_bytes(&line[2..]),
-        assumed: line[0].is_ascii_lowercase(),
-        skipped: line[0].eq_ignore_ascii_case(&b'S'),
-    });
-    Ok(marks.filter(|mark| mark.assumed || mark.skipped).collect())
+fn marked(git: &Git) -> Result<HashSet<RepoPath>, GitError> {
+    let marks = git.unwatched_marks()?;
+    Ok(marks.assume_unchanged.into_iter().chain(marks.skip_worktree).collect())
 }
 
 impl Snapshots {
@@ -48,7 +35,7 @@ impl Snapshots {
         if self.user.is_none() || restore.mode == Mode::Mixed || self.is_all_watched() {
             return Ok(Vec::new());
         }
-        let marked: HashSet<_> = marks(&self.rules_git)?.into_iter().map(|mark| mark.path).collect();
+        let marked = marked(&self.rules_git)?;
         let content = Conversion::new(self, Attributes::WorkTree);
         let changed = changes.iter().filter(|change| marked.contains(&change.path));
         let mut tasks: Vec<Task> = changed.map(|change| Task::of(change)).collect();
@@ -83,7 +70,7 @@ impl Snapshots {
                 missing.push(path);
             }
         }
-        if missing.is_empty() || self.is_sparse()? { Ok(Vec::new()) } else { Ok(missing) }
+        if missing.is_empty() || self.rules_git.is_sparse()? { Ok(Vec::new()) } else { Ok(missing) }
     }
 
     /// Lists the files asked for that git was told not to look at and that are not there.
@@ -91,7 +78,8 @@ impl Snapshots {
         if self.user.is_none() || restore.mode == Mode::Mixed || self.is_all_watched() {
             return Ok(Vec::new());
         }
-        let mut paths: Vec<_> = marks(&self.rules_git)?.into_iter().map(|mark| mark.path).collect();
+        let mut paths: Vec<_> = marked(&self.rules_git)?.into_iter().collect();
+        paths.sort();
         paths.retain(|path| is_asked(path, &restore.paths));
         paths.retain(|path| on_disk(&self.root, path.as_bytes()).symlink_metadata().is_err());
         Ok(paths)
@@ -120,76 +108,57 @@ impl Snapshots {
         changes: &mut Vec<Change>,
     ) -> Result<(), RestoreError> {
         let absent: HashSet<_> = self.absent_marked(restore)?.into_iter().collect();
-        if !absent.is_empty() && self.is_sparse()? {
+        if !absent.is_empty() && self.rules_git.is_sparse()? {
             changes.retain(|change| !absent.contains(&change.path));
         }
         Ok(())
     }
 
-    /// Says whether the work tree holds a part of the files on purpose.
-    fn is_sparse(&self) -> Result<bool, GitError> {
-        let answer =
-            self.rules_git.try_run(&["config", "--type=bool", "--get", "core.sparseCheckout"], b"")?;
-        Ok(answer.stdout.trim_ascii() == b"true")
-    }
-
     /// Takes the marks from files that stand in the work tree: for their sake git would refuse to change their entries.
-    /// Returns them for [`mark_again`](Self::mark_again).
-    pub(super) fn unmark(&self, git: &Git) -> Result<Marked, GitError> {
-        let mut marks = if self.is_all_watched() { vec![] } else { marks(git)? };
-        marks.retain(|mark| on_disk(&self.root, mark.path.as_bytes()).symlink_metadata().is_ok());
-        set(git, "--no-assume-unchanged", marks.iter().filter(|mark| mark.assumed))?;
-        set(git, "--no-skip-worktree", marks.iter().filter(|mark| mark.skipped))?;
-        Ok(Marked { marks, intended: intended(git)? })
+    /// Returns them, and those of `to` with them, for [`mark_again`].
+    pub(super) fn unmark(
+        &self,
+        git: &Git,
+        now: &IndexMarks,
+        to: &IndexMarks,
+    ) -> Result<IndexMarks, GitError> {
+        let stands = |path: &&RepoPath| on_disk(&self.root, path.as_bytes()).symlink_metadata().is_ok();
+        let standing = |paths: &[RepoPath]| paths.iter().filter(stands).cloned().collect::<Vec<_>>();
+        let (assumed, skipped) = (standing(&now.assume_unchanged), standing(&now.skip_worktree));
+        git.mark("--no-assume-unchanged", &assumed)?;
+        git.mark("--no-skip-worktree", &skipped)?;
+        Ok(IndexMarks {
+            intent_to_add: to.intent_to_add.clone(),
+            assume_unchanged: [assumed, to.assume_unchanged.clone()].concat(),
+            skip_worktree: [skipped, to.skip_worktree.clone()].concat(),
+        })
     }
-}
-
-/// Lists the entries of an index that are to be added later.
-fn intended(git: &Git) -> Result<Vec<RepoPath>, GitError> {
-    let answer = git.run(&["diff-files", "-z", "--name-only", "--no-ext-diff", "--diff-filter=A"], b"")?;
-    let paths = answer.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    Ok(paths.map(RepoPath::from_bytes).collect())
 }
 
 fn unchanged(path: &RepoPath, side: Side) -> Change {
     Change { path: path.clone(), old: Some(side.clone()), new: Some(side) }
 }
 
-/// Marks that were taken from entries of an index.
-pub(super) struct Marked {
-    marks: Vec<Mark>,
-    /// Files that are to be added later (`git add -N`): no tree holds that.
-    intended: Vec<RepoPath>,
-}
-
-impl Marked {
-    /// Gives the entries that are still there their marks again, and those that are to be added later their place if the
-    /// work tree of `root` has them.
-    pub(super) fn mark_again(&self, git: &Git, root: &Path) -> Result<(), GitError> {
-        if self.marks.is_empty() && self.intended.is_empty() {
-            return Ok(());
-        }
-        let answer = git.run(&["ls-files", "-z"], b"")?;
-        let there: HashSet<&[u8]> = answer.split(|byte| *byte == 0).collect();
-        let intended = self.intended.iter().filter(|path| {
-            let stands = on_disk(root, path.as_bytes()).symlink_metadata().is_ok_and(|found| !found.is_dir());
-            stands && !there.contains(path.as_bytes())
-        });
-        let list: Vec<u8> = intended.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
-        if !list.is_empty() {
-            let args = ["add", "--intent-to-add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];
-            git.run(&args, &list)?;
-        }
-        let kept = || self.marks.iter().filter(|mark| there.contains(mark.path.as_bytes()));
-        set(git, "--assume-unchanged", kept().filter(|mark| mark.assumed))?;
-        set(git, "--skip-worktree", kept().filter(|mark| mark.skipped))
-    }
-}
-
-fn set<'a>(git: &Git, mark: &str, of: impl Iterator<Item = &'a Mark>) -> Result<(), GitError> {
-    let list: Vec<u8> = of.flat_map(|mark| [mark.path.as_bytes(), b"\0"].concat()).collect();
-    if list.is_empty() {
+/// Gives the entries that are there these marks, and those that are to be added later their place if the work tree of `root` has
+/// them.
+pub(super) fn mark_again(git: &Git, root: &Path, marks: &IndexMarks) -> Result<(), GitError> {
+    if marks.is_empty() {
         return Ok(());
     }
-    git.run(&["update-index", mark, "-z", "--stdin"], &list).map(drop)
+    let answer = git.run(&["ls-files", "-z"], b"")?;
+    let there: HashSet<&[u8]> = answer.split(|byte| *byte == 0).collect();
+    let intended = marks.intent_to_add.iter().filter(|path| {
+        let stands = on_disk(root, path.as_bytes()).symlink_metadata().is_ok_and(|found| !found.is_dir());
+        stands && !there.contains(path.as_bytes())
+    });
+    let list: Vec<u8> = intended.flat_map(|path| [path.as_bytes(), b"\0"].concat()).collect();
+    if !list.is_empty() {
+        let args = ["add", "--intent-to-add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul"];
+        git.run(&args, &list)?;
+    }
+    let kept = |paths: &'_ [RepoPath]| -> Vec<RepoPath> {
+        paths.iter().filter(|path| there.contains(path.as_bytes())).cloned().collect()
+    };
+    git.mark("--assume-unchanged", &kept(&marks.assume_unchanged))?;
+    git.mark("--skip-worktree", &kept(&marks.skip_worktree))
 }
