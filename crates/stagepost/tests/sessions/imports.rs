@@ -390,6 +390,26 @@ fn members_that_nobody_knows_survive_import_and_export() {
 }
 
 #[test]
+fn a_session_that_was_paused_stays_so_though_its_checkpoints_are_newer() {
+    let home = repository();
+    let there = home.beside("there/.flow/maestro/sessions/theirs");
+    fs::create_dir_all(&there).unwrap();
+    let entry = json!({"checkpoint_id": ONE, "commit_sha": "abc1234", "timestamp": "2024-01-07T13:00:00Z",
+        "description": "d", "phase": "validate"});
+    let log = json!({"session_id": "theirs", "checkpoints": [entry]});
+    let about = json!({"session_id": "theirs", "status": "paused", "updated_at": "2024-01-07T12:00:00Z"});
+    fs::write(there.join("checkpoints.json"), log.to_string()).unwrap();
+    fs::write(there.join("metadata.json"), about.to_string()).unwrap();
+    let project = home.open();
+    let plan = project.plan_import(&home.beside("there"), None).unwrap();
+    project.apply_import(&plan).unwrap();
+    let out = home.beside("out");
+    session::export(&project, &out).unwrap();
+    let file = fs::read(out.join(".flow/maestro/sessions/theirs/metadata.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&file).unwrap()["status"], "paused");
+}
+
+#[test]
 fn nothing_of_an_entry_is_lost_and_what_is_no_entry_is_told() {
     let home = repository();
     let entry = |text: &str| {

@@ -186,7 +186,10 @@ impl Project {
         };
         let time = |key: &str| Some(parse_time(about[key].as_str()?)?.0);
         let at = time("completed_at").or_else(|| time("updated_at"));
-        let at = at.unwrap_or_else(|| self.context.clock.now());
+        // Saving a checkpoint did not touch this file there: what it says holds for all of them.
+        let latest =
+            plan.items.iter().filter(|item| item.found.run.id == run.id).map(|item| item.found.at).max();
+        let at = at.max(latest).unwrap_or_else(|| self.context.clock.now());
         let body = json!({"type": "status", "status": status});
         plan.events.push(Event { topic: Topic::Run, key: run.id.to_string(), at, body });
     }
