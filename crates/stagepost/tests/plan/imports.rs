@@ -45,6 +45,7 @@ fn the_oldest_files_have_no_runs_and_scores_of_a_hundred() {
     let history = only(&project);
     assert_eq!(history.about.project, "my_song");
     assert_eq!(Standing::of(&project, &history), Standing::Success);
+    assert_eq!((history.tokens, history.seconds), (5, 1.5), "what it cost is told at its end");
     assert_eq!(
         history.core.keys().map(String::as_str).collect::<Vec<_>>(),
         ["audio", "evaluation", "final", "implementation", "raw"]

@@ -131,6 +131,14 @@ pub fn status_of(payload: &Value) -> (Option<&str>, Option<&str>) {
     (payload["status"].as_str(), payload["reason"].as_str())
 }
 
+/// Reads what a run cost from its last payload, by the names of either generation: tokens, and seconds.
+pub fn spent_of(payload: &Value) -> (u64, f64) {
+    let either = |names: [&str; 2]| names.into_iter().find_map(|name| payload[name].as_f64());
+    let seconds = either(["duration_seconds", "execution_time_s"]);
+    let tokens = either(["total_tokens", "tokens_used"]).map_or(0, |tokens| tokens as u64);
+    (tokens, seconds.filter(|seconds| seconds.is_finite() && *seconds > 0.0).unwrap_or(0.0))
+}
+
 /// Reads how many tokens an answer says it cost; no other member is a cost.
 pub fn tokens_of(answer: &Value) -> u64 {
     answer["tokens"].as_u64().or_else(|| answer["tokens"].as_f64().map(|tokens| tokens as u64)).unwrap_or(0)
