@@ -284,7 +284,7 @@ pub struct Summary {
     pub checkpoints_by_type: BTreeMap<String, usize>,
     /// How many of them a rollback went to.
     pub checkpoints_used_for_rollback: usize,
-    /// The commit of the newest.
+    /// The commit of the newest; none if it was imported and is gone.
     pub latest_checkpoint: Option<String>,
 }
 
@@ -299,7 +299,10 @@ impl Summary {
             total_checkpoints: entries.len(),
             checkpoints_by_type: by_type,
             checkpoints_used_for_rollback: entries.iter().filter(|entry| entry.rollback_used).count(),
-            latest_checkpoint: entries.last().map(|entry| entry.commit_sha.clone()),
+            latest_checkpoint: entries
+                .last()
+                .map(|entry| entry.commit_sha.clone())
+                .filter(|commit| !commit.is_empty()),
         }
     }
 }

@@ -151,7 +151,7 @@ impl Entries {
             total_checkpoints: self.texts.len(),
             checkpoints_by_type: self.sum.by_type.clone(),
             checkpoints_used_for_rollback: self.sum.used,
-            latest_checkpoint: self.sum.latest.clone(),
+            latest_checkpoint: self.sum.latest.clone().filter(|commit| !commit.is_empty()),
         }
     }
 

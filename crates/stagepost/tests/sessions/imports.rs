@@ -405,8 +405,16 @@ fn a_session_that_was_paused_stays_so_though_its_checkpoints_are_newer() {
     project.apply_import(&plan).unwrap();
     let out = home.beside("out");
     session::export(&project, &out).unwrap();
-    let file = fs::read(out.join(".flow/maestro/sessions/theirs/metadata.json")).unwrap();
-    assert_eq!(serde_json::from_slice::<Value>(&file).unwrap()["status"], "paused");
+    let read = |name: &str| -> Value {
+        let file = out.join(".flow/maestro/sessions/theirs").join(name);
+        serde_json::from_slice(&fs::read(file).unwrap()).unwrap()
+    };
+    assert_eq!(read("metadata.json")["status"], "paused");
+    assert_eq!(
+        read("checkpoints.json")["summary"]["latest_checkpoint"],
+        Value::Null,
+        "its commit is not here"
+    );
 }
 
 #[test]
