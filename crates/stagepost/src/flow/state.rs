@@ -115,6 +115,8 @@ pub struct RunState {
     sparing: BTreeSet<String>,
     /// Where in the history something led back, and to which step.
     pub(super) led: Vec<(u64, String)>,
+    /// Where each step is in `steps`: a step that is done for each of many has as many items.
+    places: HashMap<String, usize>,
 }
 
 /// A step as the history of its run tells it.
@@ -373,11 +375,11 @@ impl RunState {
             keepers: Vec::new(),
             sparing: BTreeSet::new(),
             led: Vec::new(),
+            places: HashMap::new(),
             run,
         };
-        let mut places = HashMap::new();
         for moment in moments {
-            state.take_in(moment, &mut places);
+            state.take_in(moment);
         }
         state.end = Some(state.status).filter(|status| status.is_over());
         // Nobody goes on with what was cancelled; whoever holds it tidies up.
@@ -387,12 +389,12 @@ impl RunState {
         state
     }
 
-    fn take_in(&mut self, moment: &Moment, places: &mut HashMap<String, usize>) {
+    fn take_in(&mut self, moment: &Moment) {
         match moment {
             Moment::Checkpoint { checkpoint, position } => {
                 self.changed_at = checkpoint.created_at;
                 if let Kind::Step { step, status, attempt } = &checkpoint.content.kind {
-                    let place = self.place(step, places);
+                    let place = self.place(step);
                     // A summary may have told of it before: it was to be pruned, and was not.
                     self.steps[place].attempts.retain(|known| known.checkpoint != checkpoint.id);
                     let ended = Attempt::of(checkpoint, *position, *status, *attempt);
@@ -403,7 +405,7 @@ impl RunState {
                     }
                 }
                 for step in kept::read(checkpoint) {
-                    self.kept(step, &checkpoint.run, places);
+                    self.kept(step, &checkpoint.run);
                 }
                 if kept::is_one(checkpoint) && checkpoint.run == self.run.id {
                     self.keepers.push(checkpoint.id);
@@ -414,12 +416,12 @@ impl RunState {
                 if let Happened::Voided { led_to: Some(to), .. } = happened {
                     self.led.push((*position, to.clone()));
                 }
-                self.happened(happened, *at, places);
+                self.happened(happened, *at);
             }
         }
     }
 
-    fn happened(&mut self, happened: &Happened, at: Timestamp, places: &mut HashMap<String, usize>) {
+    fn happened(&mut self, happened: &Happened, at: Timestamp) {
         match happened {
             Happened::Began { definition, input, .. } => {
                 if let Some(definition) = definition {
@@ -442,20 +444,20 @@ impl RunState {
             }
             Happened::Voided { steps, .. } => {
                 for step in steps {
-                    let place = self.place(step, places);
+                    let place = self.place(step);
                     self.steps[place].give_up();
                 }
             }
             Happened::Accepted { steps } => {
                 for (step, accepted) in steps {
-                    let place = self.place(step, places);
+                    let place = self.place(step);
                     self.steps[place].accepted = Some(accepted.clone());
                     self.sparing.extend(accepted.spared.iter().cloned());
                 }
             }
             Happened::RolledBack { steps, undone } => {
                 for step in undone {
-                    let place = self.place(step, places);
+                    let place = self.place(step);
                     self.steps[place].give_up();
                     self.steps[place].undone_with = steps.first().cloned();
                 }
@@ -465,16 +467,16 @@ impl RunState {
                 self.waits_for = None;
                 self.ended_at = Some(at);
                 for summary in steps {
-                    self.summarised(summary, places);
+                    self.summarised(summary);
                 }
             }
         }
     }
 
     /// Takes in what a summary tells of an attempt whose checkpoint is not there any more.
-    fn summarised(&mut self, summary: &Summary, places: &mut HashMap<String, usize>) {
+    fn summarised(&mut self, summary: &Summary) {
         let attempt = Attempt::of_summary(&self.run.id, summary);
-        let place = self.place(&summary.step, places);
+        let place = self.place(&summary.step);
         let step = &mut self.steps[place];
         // Those whose checkpoints are gone cannot be counted any more.
         step.generation = step.generation.max(summary.generation);
@@ -482,8 +484,8 @@ impl RunState {
     }
 
     /// Takes in a result that is kept although its checkpoint is not there any more.
-    fn kept(&mut self, kept: KeptStep, run: &RunId, places: &mut HashMap<String, usize>) {
-        let place = self.place(&kept.summary.step, places);
+    fn kept(&mut self, kept: KeptStep, run: &RunId) {
+        let place = self.place(&kept.summary.step);
         let step = &mut self.steps[place];
         step.generation = step.generation.max(kept.generation);
         let (name, attempt) = (step.step.clone(), kept.summary.attempt);
@@ -503,18 +505,20 @@ impl RunState {
         }
     }
 
-    fn place(&mut self, step: &str, places: &mut HashMap<String, usize>) -> usize {
-        if let Some(place) = places.get(step) {
+    fn place(&mut self, step: &str) -> usize {
+        if let Some(place) = self.places.get(step) {
             return *place;
         }
         self.steps.push(StepState { step: step.to_owned(), ..StepState::default() });
-        places.insert(step.to_owned(), self.steps.len() - 1);
+        self.places.insert(step.to_owned(), self.steps.len() - 1);
         self.steps.len() - 1
     }
 
     /// Finds a step by name.
     pub fn step(&self, name: &str) -> Option<&StepState> {
-        self.steps.iter().find(|step| step.step == name)
+        // Whoever has a state to himself may have changed its steps.
+        let at = self.places.get(name).and_then(|place| self.steps.get(*place));
+        at.filter(|step| step.step == name).or_else(|| self.steps.iter().find(|step| step.step == name))
     }
 
     /// When it was started.

@@ -1,5 +1,6 @@
 //! Looking at runs: `flow list`, `flow show`, `flow checkpoints`.
 
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
@@ -171,20 +172,23 @@ fn steps(project: &Project, state: &RunState) -> Vec<StepBody> {
     let definition = state.definition.as_ref();
     let flow =
         definition.and_then(|definition| Source::read(&definition.text, None).ok()).map(|one| one.flow);
-    let mut names: Vec<String> =
-        flow.iter().flat_map(|flow| flow.order()).map(|step| step.id.to_string()).collect();
-    let mut found: Vec<&StepState> = state.steps.iter().collect();
+    let declared: Vec<&str> =
+        flow.iter().flat_map(|flow| flow.order()).map(|step| step.id.as_str()).collect();
+    let mut found: Vec<&str> = state.steps.iter().map(|step| step.step.as_str()).collect();
     // Items in the order of their list, whichever ended first.
-    found.sort_by_key(|step| step.step.split_once('/').and_then(|(_, item)| item.parse::<usize>().ok()));
-    for step in found {
-        if !names.contains(&step.step) {
-            let owner = step.step.split('/').next().unwrap_or(&step.step);
-            let at = names.iter().rposition(|name| name.split('/').next() == Some(owner)).map(|at| at + 1);
-            names.insert(at.unwrap_or(names.len()), step.step.clone());
+    found.sort_by_key(|step| step.split_once('/').and_then(|(_, item)| item.parse::<usize>().ok()));
+    // Each step with its items, which may be many.
+    let (mut groups, mut places): (Vec<Vec<&str>>, HashMap<&str, usize>) = (Vec::new(), HashMap::new());
+    let mut listed = HashSet::new();
+    for name in declared.into_iter().chain(found).filter(|name| listed.insert(*name)) {
+        let place = *places.entry(name.split('/').next().unwrap_or(name)).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push(Vec::new());
         }
+        groups[place].push(name);
     }
-    let body = |name: &String| StepBody::of(name, state.step(name), begun.get(name).copied(), state.status);
-    names.iter().map(body).collect()
+    let body = |name: &str| StepBody::of(name, state.step(name), begun.get(name).copied(), state.status);
+    groups.into_iter().flatten().map(body).collect()
 }
 
 /// What a person can do about a run.
