@@ -270,9 +270,9 @@ fn whatever_a_step_makes_of_its_files_fails_that_attempt_only() {
     std::fs::write(&kept, "[1]").unwrap();
     let outside = elsewhere.path().display();
     for (spoil, ends) in [
-        ("mkdir $STAGEPOST_OUTPUT; touch $STAGEPOST_OUTPUT/x".to_owned(), "no file"),
-        ("mkfifo $STAGEPOST_OUTPUT".to_owned(), "no file"),
-        (format!("ln -s {outside} $STAGEPOST_OUTPUT"), "no file"),
+        ("mkdir $STAGEPOST_OUTPUT; touch $STAGEPOST_OUTPUT/x".to_owned(), "is a directory"),
+        ("mkfifo $STAGEPOST_OUTPUT".to_owned(), "not a regular file"),
+        (format!("ln -s {outside} $STAGEPOST_OUTPUT"), "is a directory"),
         ("rm $STAGEPOST_INPUT; mkdir $STAGEPOST_INPUT; exit 1".to_owned(), "exit code 1"),
         (format!("ln -sf {outside}/kept $STAGEPOST_INPUT; exit 1"), "exit code 1"),
         ("rm $STAGEPOST_INPUT; mkfifo $STAGEPOST_INPUT; exit 1".to_owned(), "exit code 1"),

@@ -3,6 +3,8 @@
 //! Pure. The rule: a commit that HEAD or a branch names now stays reachable, because the safety snapshot has it
 //! as its parent. A branch that is not checked out has no such keeper, so it is not moved.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::model::{IndexMarks, ObjectId, RepoPath, Snapshot};
@@ -50,7 +52,10 @@ impl From<&Look> for Position {
 /// Whether marks are as a target has them. Files that git is told not to look at keep that mark: someone may rely on it, as they
 /// hold what is nowhere else.
 pub(super) fn marks_are_as(now: &IndexMarks, to: &IndexMarks) -> bool {
-    let has_all = |now: &[RepoPath], to: &[RepoPath]| to.iter().all(|path| now.contains(path));
+    let has_all = |now: &[RepoPath], to: &[RepoPath]| {
+        let now: HashSet<_> = now.iter().collect();
+        to.iter().all(|path| now.contains(path))
+    };
     now.intent_to_add == to.intent_to_add
         && has_all(&now.assume_unchanged, &to.assume_unchanged)
         && has_all(&now.skip_worktree, &to.skip_worktree)
