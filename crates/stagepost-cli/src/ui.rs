@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
+use stagepost::formats::{escaped_without, shown_without};
 use stagepost::model::{Checkpoint, Timestamp};
 use stagepost::project::Project;
 
@@ -175,32 +176,12 @@ fn acts(c: char) -> bool {
 
 /// Makes JSON safe for a terminal. JSON itself escapes the oldest control characters only.
 pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
-    let acts = |c: char| acts(c) && c != '\n';
-    if !json.contains(acts) {
-        return Cow::Borrowed(json);
-    }
-    let mut safe = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        if acts(c) {
-            // All of them are below U+10000, so one escape says it.
-            let _ = write!(safe, "\\u{:04x}", u32::from(c));
-        } else {
-            safe.push(c);
-        }
-    }
-    Cow::Owned(safe)
+    escaped_without(json, acts)
 }
 
 /// Makes text safe for a terminal: control characters and those that turn text around are shown as escapes.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(acts) {
-        return Cow::Borrowed(text);
-    }
-    let mut safe = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if acts(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
-    }
-    Cow::Owned(safe)
+    shown_without(text, acts)
 }
 
 /// As [`printable`], but keeps line breaks and tabs.

@@ -13,7 +13,7 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use json::{naive, parse_time, pretty, zoned};
-pub use shown::shown;
+pub use shown::{escaped_without, shown, shown_without};
 
 /// A foreign format that can be imported and exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

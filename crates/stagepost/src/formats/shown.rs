@@ -12,29 +12,34 @@ fn drives(c: char) -> bool {
 
 /// Shows a line of text with escapes for what would drive a terminal. Showing it again changes nothing.
 pub fn shown(line: &str) -> Cow<'_, str> {
-    if !line.contains(drives) {
-        return Cow::Borrowed(line);
-    }
-    let mut safe = String::with_capacity(line.len() + 16);
-    for c in line.chars() {
-        if drives(c) { safe.extend(c.escape_default()) } else { safe.push(c) }
-    }
-    Cow::Owned(safe)
+    shown_without(line, drives)
 }
 
 /// Escapes within JSON what JSON leaves as it is and a terminal would obey.
 pub(super) fn escaped(json: &str) -> Cow<'_, str> {
-    let acts = |c: char| drives(c) && c != '\n';
-    if !json.contains(acts) {
-        return Cow::Borrowed(json);
+    escaped_without(json, drives)
+}
+
+/// Shows a text with escapes for the characters that `acts` names.
+pub fn shown_without(text: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
+    replaced(text, acts, |safe, c| safe.extend(c.escape_default()))
+}
+
+/// Writes JSON with escapes of its own for the characters that `acts` names, but for line breaks. They must be below U+10000.
+pub fn escaped_without(json: &str, acts: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let acts = |c: char| acts(c) && c != '\n';
+    replaced(json, acts, |safe, c| {
+        let _ = write!(safe, "\\u{:04x}", u32::from(c));
+    })
+}
+
+fn replaced(text: &str, acts: impl Fn(char) -> bool, escape: impl Fn(&mut String, char)) -> Cow<'_, str> {
+    if !text.contains(&acts) {
+        return Cow::Borrowed(text);
     }
-    let mut safe = String::with_capacity(json.len() + 16);
-    for c in json.chars() {
-        if acts(c) {
-            let _ = write!(safe, "\\u{:04x}", u32::from(c));
-        } else {
-            safe.push(c);
-        }
+    let mut safe = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if acts(c) { escape(&mut safe, c) } else { safe.push(c) }
     }
     Cow::Owned(safe)
 }
