@@ -22,7 +22,7 @@ class Making:
         self.root = os.path.join(folder, "project")
         os.makedirs(self.root)
         if git:
-            self.git("init", "-q", "-b", "main")
+            self.git("init", "-q", "-b", "main", *[f"--ref-format={git}"] * (git is not True))
         self.trees = {}
 
     @property
@@ -147,6 +147,15 @@ def save(making):
     making.change()
     making.write("state.json", json.dumps({"messages": [{"n": n, "text": "word " * 30} for n in range(60)]}))
     return "save -q -m saved --state state.json --label good"
+
+
+@case("save-reftable", atomic=True, again=MORE, short=False)
+def save_reftable(making):
+    """There is one lock for all refs then, and it would stop everybody."""
+    return save(making)
+
+
+save_reftable.git = "reftable"
 
 
 @case("save-plain", atomic=True, again=MORE)
@@ -281,6 +290,14 @@ def session_create_hooks(making):
 def session_create_refs_hook(making):
     """git moves the branch by itself where a hook is told of refs, and a kill can leave its lock until the next command."""
     return hooked(making, reference_transaction="exit 0")
+
+
+@case("session-create-reftable", atomic=True, git_acts=True, again=MORE, short=False)
+def session_create_reftable(making):
+    return session_create(making)
+
+
+session_create_reftable.git = "reftable"
 
 
 @case("session-create-first", atomic=True, again=MORE, short=False)

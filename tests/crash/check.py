@@ -212,7 +212,9 @@ class Check:
 
     def reachable(self, listed):
         """A ref keeps every snapshot, or git would throw it away one day."""
-        refs = self.place.git("for-each-ref", "--format=%(refname:strip=3) %(objectname)", "refs/stagepost").splitlines()
+        apart = os.path.join(".git", "stagepost", "snapshots.git")
+        where = ["--git-dir", apart] if os.path.isdir(os.path.join(self.place.root, apart)) else []
+        refs = self.place.git(*where, "for-each-ref", "--format=%(refname:strip=3) %(objectname)", "refs/stagepost").splitlines()
         held = dict(line.rsplit(" ", 1) for line in refs)
         for one in listed:
             snapshot = one.get("snapshot")

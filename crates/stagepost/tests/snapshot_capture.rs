@@ -294,12 +294,16 @@ fn sparse_checkouts_and_files_git_is_told_not_to_look_at() {
 
 #[test]
 fn repositories_of_other_kinds() {
-    for kind in [["--object-format=sha256"], ["--ref-format=reftable"]] {
-        let fixture = Fixture::unborn(&kind);
+    // Where all refs share one lock, ours are kept apart: who is killed while holding it would stop everybody.
+    for (kind, shares) in [("--object-format=sha256", true), ("--ref-format=reftable", false)] {
+        let fixture = Fixture::unborn(&[kind]);
         fixture.write("a", "x").write("dir/b", "y").commit("first").write("a", "changed").write("c", "new");
         let snapshot = fixture.assert_exact();
-        let refs = fixture.git(&["for-each-ref", "--format=%(objectname)", "refs/stagepost"]);
+        let apart = format!("--git-dir={}", fixture.root.join(".git/stagepost/snapshots.git").display());
+        let place = if shares { "--no-pager" } else { &apart };
+        let refs = fixture.git(&[place, "for-each-ref", "--format=%(objectname)", "refs/stagepost"]);
         assert!(refs.contains(snapshot.commit.as_str()), "{refs}");
+        assert_eq!(fixture.git(&["for-each-ref", "refs/stagepost"]).is_empty(), !shares, "{kind}");
         assert_eq!(snapshot.files.added, 1);
     }
 }

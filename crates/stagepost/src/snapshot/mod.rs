@@ -78,7 +78,7 @@ use crate::private;
 use capture::{Deadline, Found};
 use git::{Git, Trust};
 use refs::Refs;
-use repository::{HashKind, Repository};
+use repository::{HashKind, RefKind, Repository};
 use sink::Sink;
 
 /// Where snapshots are taken and kept.
@@ -101,7 +101,7 @@ pub struct Open {
 /// Says where objects and refs are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// In the user's repository; a folder without one gets a private one.
+    /// In the user's repository; a folder without one, or one whose refs are no files, gets a private one.
     Repository,
     /// In a repository of our own in the state folder.
     Private,
@@ -165,7 +165,8 @@ impl Snapshots {
             return Err(OpenError::Bare { root });
         }
         let store = match (&user, options.keep) {
-            (Some(user), Keep::Repository) => user.clone(),
+            // A lock on refs that are no files stops everybody, and a git that is killed leaves it.
+            (Some(user), Keep::Repository) if user.refs == RefKind::Files => user.clone(),
             _ => private_store(&options.state_dir, user.as_ref().map(|user| user.hash))?,
         };
         let worktree = user.as_ref().map_or_else(|| "main".to_owned(), |user| user.worktree.clone());

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::Snapshots;
 use super::exchange::with_lock;
-use super::repository::Repository;
+use super::repository::{RefKind, Repository};
 use crate::process::Guard;
 
 /// Far longer than git holds the lock of a ref.
@@ -55,11 +55,23 @@ impl Snapshots {
 
 /// Every lock that git may have taken for a change of HEAD and `refs`.
 fn locks(user: &Repository, refs: &[String]) -> Vec<PathBuf> {
-    let own = ["HEAD", "AUTO_MERGE"].map(|name| user.git_dir.join(name));
-    let common = ["packed-refs", "reftable/tables.list"].map(|name| user.common_dir.join(name));
+    let own = ["HEAD", "AUTO_MERGE", LIST].map(|name| user.git_dir.join(name));
+    let common = ["packed-refs", LIST].map(|name| user.common_dir.join(name));
     let named = refs.iter().map(|name| user.common_dir.join(name));
-    own.into_iter().chain(common).chain(named).map(|path| with_lock(&path)).collect()
+    let mut locks: Vec<_> = own.into_iter().chain(common).chain(named).map(|path| with_lock(&path)).collect();
+    if user.refs == RefKind::Reftable {
+        // Those of the tables that git was about to join.
+        let folders = [&user.git_dir, &user.common_dir].map(|folder| fs::read_dir(folder.join("reftable")));
+        let found = folders.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+        locks.extend(found.filter(|path| path.extension().is_some_and(|end| end == "lock")));
+    }
+    locks.sort();
+    locks.dedup();
+    locks
 }
+
+/// The list of the tables that hold all refs, where these are no files.
+const LIST: &str = "reftable/tables.list";
 
 fn identity(path: &Path) -> Option<(u64, i64, i64, u64)> {
     let found = fs::symlink_metadata(path).ok()?;
