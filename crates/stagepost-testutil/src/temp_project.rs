@@ -81,6 +81,22 @@ impl TempProject {
             .to_vec()
     }
 
+    /// Has the project opened from now on with a git that cannot be asked to run hooks.
+    pub fn use_older_git(&self) {
+        let refuse = "echo \"git: 'hook' is not a git command\" >&2; exit 1";
+        let script = format!(
+            "#!/bin/sh\nfor word; do test \"$word\" = hook && {{ {refuse}; }}; done\nexec git \"$@\"\n"
+        );
+        let path = self.other_git();
+        std::fs::write(&path, script).expect("a file can be written");
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(path, mode).expect("a file can be made a program");
+    }
+
+    fn other_git(&self) -> PathBuf {
+        self.beside("older-git")
+    }
+
     /// Opens the project as another process would: with its store, a scripted clock and ids.
     pub fn open(&self) -> Project {
         self.open_with(&self.root, Settings::default())
@@ -95,11 +111,13 @@ impl TempProject {
     pub fn open_by(&self, folder: &Path, settings: Settings, clock: Box<dyn Clock>) -> Project {
         let place = Place::find(folder).expect("the folder can be read");
         let place = place.unwrap_or_else(|| Place::without_git(folder));
+        let other = self.other_git();
+        let git = if other.exists() { other } else { "git".into() };
         let context = Context {
             clock,
             ids: Box::new(RandomIds::default()),
             who: "ada".to_owned(),
-            git: GitProgram::new("git", self.environment()),
+            git: GitProgram::new(git, self.environment()),
         };
         Project::init(place, settings, context).expect("the store can be made")
     }

@@ -3,6 +3,7 @@
 //! What fails is told as what it is, and leaves index and branch as they were.
 
 mod commit;
+mod hooks;
 
 use std::fs;
 use std::io::{self, Write};
@@ -14,7 +15,7 @@ use super::cut_off::tag_ref;
 use crate::model::{ObjectId, RepoPath};
 use crate::process::Guard;
 use crate::snapshot::{AT_WORK, Move, Operation, RefError, at_work};
-use commit::{HOOKS, is_run};
+use hooks::{Change, HOOKS, is_run};
 
 /// What went wrong when git acted as the user.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +108,9 @@ const TAG: &str = "tag the checkpoint";
 /// A commit and its branch are on disk when git ends.
 const DURABLE: [&str; 2] = ["-c", "core.fsync=committed"];
 
+/// Hooks are told of refs here, not by git.
+const UNTOLD: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
+
 /// The words are someone's: a line that begins with `#` is no comment.
 const VERBATIM: &str = "--cleanup=verbatim";
 
@@ -150,6 +154,11 @@ impl UserGit<'_> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.project.context.git.as_user(&self.project.place.root);
         command.args(args).env(AT_WORK, at_work());
+        self.with_own(command)
+    }
+
+    /// The same program, told of the index and the author.
+    fn with_own(&self, mut command: Command) -> Command {
         command.envs(self.index.as_ref().map(|index| ("GIT_INDEX_FILE", index)));
         command.envs(self.author.iter().flatten().map(|(name, value)| (name, value)));
         command
@@ -271,13 +280,9 @@ impl UserGit<'_> {
         if names.is_empty() {
             return Ok(());
         }
-        if !self.hooks_see_refs()? {
-            return self.delete_here(names);
-        }
-        let doing = "delete tags";
-        let _guard = self.project.guard_refs(names.iter().cloned().map(tag_ref));
-        let lines: String = names.iter().map(|name| format!("delete refs/tags/{name}\0\0")).collect();
-        succeeded(doing, &self.run(doing, self.command(&["update-ref", "-z", "--stdin"]), lines.as_bytes())?)
+        let refs: Vec<_> = names.iter().cloned().map(tag_ref).collect();
+        let changes: Vec<Change<'_>> = refs.iter().map(|name| (name.as_str(), None, None)).collect();
+        self.telling_of(&self.hooks()?, &changes, || self.delete_here(names))
     }
 
     /// Deletes tags without a lock where they are files.

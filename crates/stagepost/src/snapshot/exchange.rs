@@ -70,6 +70,14 @@ fn change_places(new: &Path, path: &Path, there: bool) -> rustix::io::Result<()>
     renameat_with(CWD, new, CWD, path, flags)
 }
 
+/// Moves the file at `path` to `to`, where nothing may be; says whether there was one.
+pub(super) fn take_out(path: &Path, to: &Path) -> io::Result<bool> {
+    match change_places(path, to, false) {
+        Err(Errno::NOENT) => Ok(false),
+        done => Ok(done.map(|()| true)?),
+    }
+}
+
 /// Puts what came out back in, until what comes out is ours: somebody may just have taken our place.
 fn put_back(new: &Path, path: &Path, ours: Option<(u64, u64)>) -> io::Result<()> {
     for _ in 0..100 {

@@ -82,6 +82,11 @@ impl GitProgram {
         command
     }
 
+    /// Returns where the user's programs are looked for.
+    pub(crate) fn search_path(&self) -> OsString {
+        self.users.0.get(OsStr::new("PATH")).cloned().unwrap_or_default()
+    }
+
     /// Prepares any program to run as the user in `folder`.
     pub fn program_as_user(&self, program: &Path, folder: &Path) -> Command {
         let mut command = Command::new(program);

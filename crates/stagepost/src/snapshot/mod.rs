@@ -543,7 +543,7 @@ impl Snapshots {
 }
 
 /// Returns the ref of a branch. HEAD can name a ref outside `refs/heads/`; such a one is kept with its whole name.
-fn reference(branch: &str) -> String {
+pub(crate) fn reference(branch: &str) -> String {
     if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
 }
 

@@ -3,17 +3,24 @@
 //! Where refs are files, they change places with what was there ([`exchange`]). What that cannot do is left to git, which the
 //! caller asks when told so: other kinds of refs, other kinds of files, names that stand in each other's way.
 
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::durable;
-use super::exchange::{self, Placed};
+use super::exchange::{self, Placed, with_lock};
 use super::refs::{RefError, Refs};
-use super::repository::{RefKind, read_line};
+use super::repository::{HashKind, RefKind, read_line};
 use super::{Snapshots, reference};
+use crate::lock::Lock;
 use crate::model::ObjectId;
+
+/// How long another of us is waited for, and how often what others change at the same time is looked at anew.
+const PATIENCE: Duration = Duration::from_secs(10);
+const ATTEMPTS: usize = 100;
 
 /// What a squashed merge or a cherry-pick without a commit leaves for the commit that follows.
 const LEFT_OF_A_MERGE: [&str; 4] = ["SQUASH_MSG", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE"];
@@ -51,7 +58,7 @@ impl Snapshots {
         }
         match (branch, old) {
             (Some(branch), _) => self.move_branch(&reference(&branch), old, new, told),
-            (None, Some(old)) => self.move_head_to(old.as_str(), new.as_str(), (Some(old), new), told),
+            (None, Some(old)) => self.move_head_to(old.as_str(), new.as_str(), (Some(old), Some(new)), told),
             (None, None) => Ok(Move::NeedsGit),
         }
     }
@@ -73,16 +80,30 @@ impl Snapshots {
         Ok(moved)
     }
 
+    /// Takes the branch away that HEAD names: HEAD is before the first commit then.
+    pub(super) fn take_branch_away(&self, name: &str, old: &ObjectId) -> Result<Move, RefError> {
+        self.user_refs.take_away(&self.beside(), name, old)
+    }
+
+    /// Makes a branch that HEAD does not name.
+    pub(super) fn make_branch(&self, name: &str, new: &ObjectId, told: &Told) -> Result<Move, RefError> {
+        let moved = self.put_user_ref(name, None, new)?;
+        if moved == Move::Done {
+            self.user_refs.tell(name, None, new, told)?;
+        }
+        Ok(moved)
+    }
+
     /// Changes what HEAD says from `was` to `is`; that takes it from one commit to another.
     pub(super) fn move_head_to(
         &self,
         was: &str,
         is: &str,
-        (old, new): (Option<&ObjectId>, &ObjectId),
+        (old, new): (Option<&ObjectId>, Option<&ObjectId>),
         told: &Told,
     ) -> Result<Move, RefError> {
         let moved = self.user_refs.put_head(&self.beside(), was, is)?;
-        if moved == Move::Done {
+        if let (Move::Done, Some(new)) = (moved, new) {
             self.user_refs.tell("HEAD", old, new, told)?;
         }
         Ok(moved)
@@ -100,7 +121,12 @@ impl Snapshots {
 
     /// Deletes refs of the user's; those that are not there are deleted already.
     pub(crate) fn delete_user_refs(&self, names: &[String]) -> Result<(), RefError> {
-        self.user_refs.delete(names)
+        self.user_refs.delete(&self.beside_packed(), names)
+    }
+
+    /// Returns how many digits the names of objects have.
+    pub(crate) fn name_length(&self) -> usize {
+        2 * self.user.as_ref().map_or(HashKind::Sha1, |user| user.hash).bytes()
     }
 
     /// Says whether something is left of a merge that only git's own commit puts away.
@@ -120,6 +146,11 @@ impl Snapshots {
     /// Where what is to take a place lies before. Whoever moves something holds the lock of the work tree.
     fn beside(&self) -> PathBuf {
         self.folder.join("moving")
+    }
+
+    /// Where the file of packed refs lies before it takes its place.
+    pub(super) fn beside_packed(&self) -> PathBuf {
+        self.folder.join("packed")
     }
 }
 
@@ -170,21 +201,79 @@ impl Refs {
         was: impl Fn(&Path) -> io::Result<bool>,
     ) -> Result<Placed, RefError> {
         let path = self.path_of(name);
-        let placed = (|| {
-            durable::create_folders(&path, self.folder_of(name))?;
-            durable::remove(beside)?;
-            let mode = durable::mode_below(path.parent().unwrap_or(&path), 0o644);
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(beside)?;
-            writeln!(file, "{text}")?;
-            file.sync_all()?;
-            let placed = exchange::place(beside, &path, was);
-            durable::remove(beside)?;
-            if matches!(placed, Ok(Placed::Done)) {
-                path.parent().map_or(Ok(()), durable::sync_folder)?;
-            }
-            placed
-        })();
+        let made = durable::create_folders(&path, self.folder_of(name));
+        let placed = made.and_then(|()| place(beside, &path, format!("{text}\n").as_bytes(), was));
         placed.map_err(|source| RefError::Write { name: name.to_owned(), source })
+    }
+
+    /// Takes refs out of the file of packed refs.
+    pub(super) fn unpack(&self, beside: &Path, gone: &HashSet<&str>) -> Result<Move, RefError> {
+        let path = self.packed_refs();
+        let name = || "packed-refs".to_owned();
+        let failed = |source| RefError::Write { name: name(), source };
+        // Two of us would write the same file beside.
+        let lock = Lock::take(&with_lock(beside), PATIENCE);
+        let _lock = lock.map_err(|error| failed(io::Error::other(error)))?;
+        for _ in 0..ATTEMPTS {
+            if !exchange::becomes_free(&with_lock(&path)) {
+                return Err(RefError::Locked { name: name() });
+            }
+            let all = self.read_packed("packed-refs")?;
+            let Some(left) = without(&all, gone) else { return Ok(Move::Done) };
+            let was = |file: &Path| Ok(fs::read(file).ok().as_ref() == Some(&all));
+            match place(beside, &path, &left, was).map_err(failed)? {
+                Placed::Done => return Ok(Move::Done),
+                Placed::Unable => return Ok(Move::NeedsGit),
+                Placed::Locked => return Err(RefError::Locked { name: name() }),
+                // Somebody packed or deleted others meanwhile.
+                Placed::Changed | Placed::Overtaken => {}
+            }
+        }
+        Err(RefError::Moved { name: name(), found: None })
+    }
+
+    /// Takes a branch away that is at `old`, as if it had never been.
+    fn take_away(&self, beside: &Path, name: &str, old: &ObjectId) -> Result<Move, RefError> {
+        let path = self.path_of(name);
+        if !self.are_files() || path.is_dir() {
+            return Ok(Move::NeedsGit);
+        }
+        let moved = |found| RefError::Moved { name: name.to_owned(), found };
+        let failed = |source| RefError::Write { name: name.to_owned(), source };
+        if !exchange::becomes_free(&with_lock(&path)) {
+            return Err(RefError::Locked { name: name.to_owned() });
+        }
+        let found = self.read(name)?;
+        if found.as_ref() != Some(old) {
+            return Err(moved(found));
+        }
+        if self.unpack(&beside.with_file_name("packed"), &HashSet::from([name]))? == Move::NeedsGit {
+            return Ok(Move::NeedsGit);
+        }
+        durable::remove(beside).map_err(failed)?;
+        match exchange::take_out(&path, beside).map_err(failed)? {
+            true => {
+                let line = read_line(beside).map_err(failed)?.unwrap_or_default();
+                let was: Option<ObjectId> = String::from_utf8_lossy(&line).trim().parse().ok();
+                if was.as_ref() != Some(old) {
+                    exchange::take_out(beside, &path).map_err(failed)?;
+                    return Err(moved(was));
+                }
+                durable::remove(beside).map_err(failed)?;
+                path.parent().map_or(Ok(()), durable::sync_folder).map_err(failed)?;
+            }
+            false if found.is_none() => return Err(moved(None)),
+            false => {}
+        }
+        // Whoever looked before may put its own there.
+        exchange::becomes_free(&with_lock(&path));
+        match self.read(name)? {
+            None => {
+                durable::remove(&self.folder_of(name).join("logs").join(name)).map_err(failed)?;
+                Ok(Move::Done)
+            }
+            found => Err(moved(found)),
+        }
     }
 
     fn judge(
@@ -226,6 +315,44 @@ impl Refs {
         })();
         told.map_err(|source| RefError::Write { name: format!("logs/{name}"), source })
     }
+}
+
+/// Writes a file beside, synced, and has it take the place of `path` if what is there is as expected.
+fn place(
+    beside: &Path,
+    path: &Path,
+    bytes: &[u8],
+    was: impl Fn(&Path) -> io::Result<bool>,
+) -> io::Result<Placed> {
+    let folder = path.parent().unwrap_or(path);
+    durable::remove(beside)?;
+    let mode = durable::mode_below(folder, 0o644);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(beside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    let placed = exchange::place(beside, path, was);
+    durable::remove(beside)?;
+    if matches!(placed, Ok(Placed::Done)) {
+        durable::sync_folder(folder)?;
+    }
+    placed
+}
+
+/// Returns a file of packed refs without some of them, and without what it says of where these lead; `None` if none was there.
+fn without(packed: &[u8], gone: &HashSet<&str>) -> Option<Vec<u8>> {
+    let mut left = Vec::with_capacity(packed.len());
+    let mut skips = false;
+    for line in packed.split_inclusive(|byte| *byte == b'\n') {
+        if !line.starts_with(b"^") {
+            let name = line.splitn(2, |byte| *byte == b' ').nth(1).map(<[u8]>::trim_ascii_end);
+            let name = name.and_then(|name| std::str::from_utf8(name).ok());
+            skips = !line.starts_with(b"#") && name.is_some_and(|name| gone.contains(name));
+        }
+        if !skips {
+            left.extend_from_slice(line);
+        }
+    }
+    (left.len() < packed.len()).then_some(left)
 }
 
 #[cfg(test)]
@@ -310,12 +437,14 @@ mod tests {
         let root = folder.path();
         let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
         let branch = "ref: refs/heads/main";
-        let moved =
-            snapshots.move_head_to(branch, first.as_str(), (Some(&second), &first), &told("away")).unwrap();
+        let moved = snapshots
+            .move_head_to(branch, first.as_str(), (Some(&second), Some(&first)), &told("away"))
+            .unwrap();
         assert_eq!((moved, git(root, &["branch", "--show-current"])), (Move::Done, String::new()));
         assert_eq!((id(root, "HEAD"), id(root, "main")), (first.clone(), second.clone()));
-        let moved =
-            snapshots.move_head_to(first.as_str(), branch, (Some(&first), &second), &told("home")).unwrap();
+        let moved = snapshots
+            .move_head_to(first.as_str(), branch, (Some(&first), Some(&second)), &told("home"))
+            .unwrap();
         assert_eq!((moved, git(root, &["branch", "--show-current"])), (Move::Done, "main".into()));
         assert_eq!(git(root, &["log", "-g", "-2", "--format=%gs", "HEAD"]), "home\naway");
     }
@@ -351,5 +480,57 @@ mod tests {
         snapshots.delete_user_refs(&["refs/tags/loose".into()]).unwrap();
         packing.join().unwrap();
         assert_eq!(git(root, &["tag", "-l"]), "packed");
+    }
+
+    #[test]
+    fn refs_that_are_packed_are_deleted_with_what_is_said_of_them_and_no_other_is() {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        for name in ["a", "gone", "z"] {
+            git(root, &["tag", "-a", name, "-m", name]);
+        }
+        git(root, &["pack-refs", "--all", "--prune"]);
+        // Newer than what is packed, which must not come back.
+        git(root, &["tag", "-f", "-a", "gone", "-m", "again", "HEAD~1"]);
+        fs::write(root.join(".git/refs/tags/z.lock"), "").unwrap();
+        snapshots.delete_user_refs(&["refs/tags/gone".into(), "refs/tags/never".into()]).unwrap();
+        assert_eq!(git(root, &["tag", "-l"]), "a\nz");
+        assert_eq!(id(root, "a^{commit}"), id(root, "HEAD"));
+        git(root, &["fsck", "--no-dangling"]);
+        let packed = fs::read_to_string(root.join(".git/packed-refs")).unwrap();
+        assert_eq!(packed.lines().filter(|line| line.starts_with('^')).count(), 2, "{packed}");
+        assert!(!snapshots.beside_packed().exists());
+    }
+
+    #[test]
+    fn packed_refs_wait_for_git_and_then_stay_as_they_are() {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        git(root, &["tag", "gone"]);
+        git(root, &["pack-refs", "--all", "--prune"]);
+        fs::write(root.join(".git/packed-refs.lock"), "").unwrap();
+        let error = snapshots.delete_user_refs(&["refs/tags/gone".into()]).unwrap_err();
+        assert!(matches!(error, RefError::Locked { .. }), "{error:?}");
+        fs::remove_file(root.join(".git/packed-refs.lock")).unwrap();
+        assert_eq!(git(root, &["tag", "-l"]), "gone");
+    }
+
+    #[test]
+    fn a_branch_is_taken_away_where_it_is_expected_loose_or_packed() {
+        for packed in [false, true] {
+            let (folder, snapshots) = repository();
+            let root = folder.path();
+            let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
+            if packed {
+                git(root, &["pack-refs", "--all", "--prune"]);
+            }
+            let error = snapshots.take_branch_away("refs/heads/main", &first).unwrap_err();
+            assert!(matches!(error, RefError::Moved { .. }), "{error:?}");
+            assert_eq!(id(root, "main"), second);
+            assert_eq!(snapshots.take_branch_away("refs/heads/main", &second).unwrap(), Move::Done);
+            assert_eq!(git(root, &["branch", "--list"]), "");
+            assert_eq!(git(root, &["status", "--porcelain", "--branch"]), "## No commits yet on main");
+            git(root, &["commit", "-q", "--allow-empty", "-m", "anew"]);
+        }
     }
 }

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::durable;
-use super::exchange::{becomes_free, with_lock};
+use super::exchange::with_lock;
 use super::git::{Git, GitError};
+use super::moving::Move;
 use super::repository::{RefKind, Repository, read_line};
 use crate::model::{CheckpointId, ObjectId};
 
@@ -133,17 +134,19 @@ impl Refs {
         Ok(lock)
     }
 
-    /// Deletes refs, wherever they are; one that is not there is deleted already.
-    pub(super) fn delete(&self, names: &[String]) -> Result<(), RefError> {
+    /// Deletes refs, wherever they are; one that is not there is deleted already. `beside` is where a file may lie meanwhile.
+    pub(super) fn delete(&self, beside: &Path, names: &[String]) -> Result<(), RefError> {
         let mut left = names.to_vec();
         if self.are_files() {
-            let loose;
-            (left, loose) = self.tell_packed(names)?;
-            self.remove_loose(&loose)?;
+            let gone: HashSet<&str> = names.iter().map(String::as_str).collect();
+            // What is packed comes back once the file is gone, so it goes first.
+            let unpacked = self.unpack(beside, &gone)?;
+            self.remove_loose(names)?;
             // Whoever packs refs may have read one before it was removed here.
-            if becomes_free(&with_lock(&self.packed_refs())) {
-                left = self.tell_packed(names)?.0;
+            if unpacked == Move::Done && self.unpack(beside, &gone)? == Move::Done {
+                return Ok(());
             }
+            left = self.tell_packed(names)?;
         }
         if !left.is_empty() {
             let lines: String = left.iter().map(|name| format!("delete {name}\0\0")).collect();
@@ -152,11 +155,11 @@ impl Refs {
         Ok(())
     }
 
-    /// Tells refs that are packed from others.
-    fn tell_packed(&self, names: &[String]) -> Result<(Vec<String>, Vec<String>), RefError> {
+    /// Tells which refs are packed.
+    fn tell_packed(&self, names: &[String]) -> Result<Vec<String>, RefError> {
         let bytes = self.read_packed(OURS)?;
         let packed: HashSet<&str> = packed_in(&bytes).map(|(_, name)| name).collect();
-        Ok(names.iter().cloned().partition(|name| packed.contains(name.as_str())))
+        Ok(names.iter().filter(|name| packed.contains(name.as_str())).cloned().collect())
     }
 
     /// Removes refs that are nothing but a file.
@@ -264,12 +267,12 @@ impl Refs {
         Ok(packed_in(&bytes).filter(|(_, packed)| *packed == name).find_map(|(id, _)| id.parse().ok()))
     }
 
-    fn packed_refs(&self) -> PathBuf {
+    pub(super) fn packed_refs(&self) -> PathBuf {
         self.repository.common_dir.join("packed-refs")
     }
 
     /// Reads the file of packed refs, of which `name` is wanted.
-    fn read_packed(&self, name: &str) -> Result<Vec<u8>, RefError> {
+    pub(super) fn read_packed(&self, name: &str) -> Result<Vec<u8>, RefError> {
         match fs::read(self.packed_refs()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             other => other.map_err(|source| RefError::Read { name: name.to_owned(), source }),

@@ -79,7 +79,7 @@ impl Snapshots {
             return Ok(());
         }
         let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
-        self.refs.delete(names)?;
+        self.refs.delete(&self.beside_packed(), names)?;
         self.let_go().map_err(|error| ReleaseError::Packs(Box::new(error)))?;
         if self.keep() == Keep::Private {
             // What another work tree is just capturing has no ref yet.

@@ -1,7 +1,7 @@
 //! The commits that sessions and tasks make as the user: the same as git's own, with everything that has a say in them.
 
 use stagepost::model::Phase;
-use stagepost::session::NewCheckpoint;
+use stagepost::session::{NewCheckpoint, Tag};
 use stagepost_testutil::TempProject;
 
 use crate::support::*;
@@ -26,20 +26,30 @@ fn a_commit_is_the_same_whether_git_makes_all_of_it_or_not() {
         assert_eq!(home.run_git(&["fsck", "--strict"]), "");
         (commit, logs)
     };
-    // Hooks that a configuration names are left to git.
-    let git = made(&|home| {
-        home.run_git(&["config", "hook.one.command", "true"]);
-    });
+    // Where resolved conflicts are yet to be remembered, git makes all of it.
+    let git = made(&|home| _ = home.write(".git/MERGE_RR", "something"));
     assert!(git.0.iter().any(|line| line.starts_with("gpgsig")), "{git:?}");
     assert_eq!(made(&|_| ()), git);
     for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction", "post-commit"] {
         assert_eq!(made(&|home| hook(home, name, "exit 0")), git, "{name}");
+        let older = |home: &TempProject| {
+            home.use_older_git();
+            hook(home, name, "exit 0");
+        };
+        assert_eq!(made(&older), git, "{name}, with an older git");
     }
+    assert_eq!(made(&|home| _ = home.run_git(&["config", "hook.one.command", "true"])), git);
 }
 
 #[test]
 fn hooks_are_run_and_told_what_git_tells_them() {
-    let home = repository();
+    told_what_git_tells(&repository());
+    let older = repository();
+    older.use_older_git();
+    told_what_git_tells(&older);
+}
+
+fn told_what_git_tells(home: &TempProject) {
     home.write(".gitignore", "told\nhooks/\n");
     home.run_git(&["add", "-A"]);
     home.run_git(&["commit", "-qm", "ignore"]);
@@ -77,6 +87,64 @@ fn hooks_are_run_and_told_what_git_tells_them() {
         names.iter().all(|name| ours.iter().any(|line| line.starts_with(&format!("hooks/{name}")))),
         "{ours:?}"
     );
+}
+
+#[test]
+fn the_hook_of_refs_is_told_what_git_tells_it_and_may_refuse() {
+    for (detached, older) in [(false, false), (true, false), (false, true)] {
+        let home = repository();
+        let program = "grep ' HEAD$\\| refs/heads/' | sed \"s/^/$1 /\" >> .git/told";
+        hook(&home, "reference-transaction", program);
+        if detached {
+            home.run_git(&["checkout", "-q", "--detach"]);
+        }
+        if older {
+            home.use_older_git();
+        }
+        let project = home.open();
+        let session = start(&project);
+        let told = |make: &dyn Fn()| {
+            let names = || (head(&home), "0".repeat(40));
+            home.write(".git/told", "");
+            let (old, zero) = names();
+            make();
+            let told = home.read(".git/told").unwrap();
+            told.replace(&old, "old").replace(&names().0, "new").replace(&zero, "none")
+        };
+        home.write("a.txt", "two\n");
+        let git = told(&|| _ = home.run_git(&["commit", "-qam", "theirs"]));
+        assert!(git.starts_with("prepared ") && git.contains("\ncommitted "), "{git}");
+        home.write("a.txt", "three\n");
+        assert_eq!(told(&|| _ = create(&session, "ours")), git, "detached: {detached}, older: {older}");
+
+        let before = head(&home);
+        hook(&home, "reference-transaction", "grep -q refs/heads/ && echo frozen >&2 && exit 1; exit 0");
+        if !detached {
+            home.write("a.txt", "four\n");
+            let refused = session.create(NewCheckpoint::new(Phase::Implement, "no")).unwrap_err();
+            let words = format!("{refused:?}");
+            assert!(words.contains("reference-transaction") && words.contains("frozen"), "{words}");
+            assert_eq!((head(&home), home.run_git(&["status", "--short"])), (before, " M a.txt".into()));
+        }
+    }
+}
+
+#[test]
+fn the_hook_of_refs_is_told_of_tags_that_go_and_may_refuse() {
+    let home = repository();
+    let project = home.open();
+    let session = start(&project);
+    let kept = create(&session, "one");
+    let gone = create(&session, "two");
+    hook(&home, "reference-transaction", "test $1 = aborted || sed \"s/^/$1 /\" >> .git/told");
+    session.delete(&gone.id().to_string(), Tag::Delete).unwrap();
+    let zero = "0".repeat(40);
+    let line = |state: &str| format!("{state} {zero} {zero} refs/tags/checkpoint-{}\n", gone.id());
+    assert_eq!(home.read(".git/told").unwrap(), line("prepared") + &line("committed"));
+    hook(&home, "reference-transaction", "exit 1");
+    session.delete(&kept.id().to_string(), Tag::Delete).unwrap_err();
+    assert_eq!(tags(&home), [format!("checkpoint-{}", kept.id())]);
+    assert_eq!(session.list().unwrap().len(), 1);
 }
 
 #[test]

@@ -1,22 +1,16 @@
 //! A commit as git makes it, hooks included, whose branch is moved here: a git that is killed while it moves a branch leaves a
 //! lock that stops every other git.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::{Author, BranchError, COMMIT, DURABLE, UserGit, said, whole_lines};
+use super::hooks::Hooks;
+use super::{Author, BranchError, COMMIT, DURABLE, UNTOLD, UserGit, said, whole_lines};
 use crate::bounded;
 use crate::model::ObjectId;
-use crate::snapshot::{Move, RefError, Told};
-
-/// The hooks that have a say in a commit.
-pub(super) const HOOKS: [&str; 5] =
-    ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction", "post-commit"];
-
-/// The one that is told of every ref. git runs it by itself.
-const OF_REFS: &str = "reference-transaction";
+use crate::snapshot::{Move, RefError, Told, reference};
 
 /// A message that a hook wrote is not longer than this.
 const LONGEST_MESSAGE: u64 = 64 << 20;
@@ -27,8 +21,9 @@ pub(super) struct Made {
     /// A hook gave it another message.
     pub(super) reworded: bool,
     head: Option<ObjectId>,
+    branch: Option<String>,
     told: Told,
-    hooks: Vec<&'static str>,
+    hooks: Hooks,
     author: Option<Author>,
 }
 
@@ -38,21 +33,23 @@ struct Habits {
     signs_commits: bool,
     keeps_logs: bool,
     names_hooks_folder: bool,
+    names_hooks: bool,
 }
 
 impl UserGit<'_> {
     /// Has git make the commit of what is staged, with the hooks that come before it; `None` if only `git commit` can.
     pub(super) fn make(&self, message: &str) -> Result<Option<Made>, BranchError> {
         let Ok(snapshots) = self.project.snapshots() else { return Ok(None) };
-        let Some(habits) = self.habits()?.filter(|_| !snapshots.only_git_commits()) else { return Ok(None) };
-        let hooks = self.hooks(&habits)?;
-        if !hooks.is_empty() && !self.runs_hooks()? {
+        if snapshots.only_git_commits() {
             return Ok(None);
         }
-        let head = snapshots.state_of_repository().map_err(not_moved)?.head;
+        let habits = self.habits()?;
+        let hooks = self.find_hooks(habits.names_hooks_folder, habits.names_hooks)?;
+        let state = snapshots.state_of_repository().map_err(not_moved)?;
+        let (head, branch) = (state.head, state.branch);
         let author = if hooks.is_empty() { None } else { self.author()? };
         let git = self.by(author);
-        git.run_hook(&hooks, "pre-commit", &[])?;
+        git.run_hook(&hooks, "pre-commit", &[], b"")?;
         let tree = git.made(&["write-tree"], b"")?;
         let given = whole_lines(message);
         let text = git.worded(&hooks, &tree, head.as_ref(), &given)?;
@@ -66,7 +63,7 @@ impl UserGit<'_> {
         let first = String::from_utf8_lossy(&text);
         let message = format!("commit{initial}: {}", first.lines().next().unwrap_or_default());
         let told = Told { who, message, begins: habits.keeps_logs };
-        Ok(Some(Made { commit, reworded: text != given, head, told, hooks, author: git.author }))
+        Ok(Some(Made { commit, reworded: text != given, head, branch, told, hooks, author: git.author }))
     }
 
     /// Has the branch name a commit, puts away what a merge left, and tells the hook that comes after.
@@ -74,25 +71,33 @@ impl UserGit<'_> {
         let Ok(snapshots) = self.project.snapshots() else {
             return Err(BranchError::NoRepository { root: self.project.place.root.clone() });
         };
-        let moved = if made.hooks.contains(&OF_REFS) {
-            Move::NeedsGit
-        } else {
-            snapshots.advance(made.head.as_ref(), &made.commit, &made.told).map_err(not_moved)?
+        let git = self.by(made.author.clone());
+        let (old, new) = (made.head.as_ref(), Some(&made.commit));
+        let branch = made.branch.as_ref().map(|branch| reference(branch));
+        // git says where a branch was, and of HEAD only if that names no branch.
+        let changes = match &branch {
+            Some(branch) => vec![("HEAD", None, new), (branch, old, new)],
+            None => vec![("HEAD", old, new)],
         };
-        if moved == Move::NeedsGit {
-            self.move_with_git(made)?;
-        }
+        git.telling_of(&made.hooks, &changes, || {
+            match snapshots.advance(old, &made.commit, &made.told).map_err(not_moved)? {
+                Move::Done => Ok(()),
+                Move::NeedsGit => self.move_with_git(made),
+            }
+        })?;
         let failed = |error: io::Error| BranchError::Failed { doing: COMMIT, message: error.to_string() };
         snapshots.put_merge_away().map_err(failed)?;
         // It has no say any more.
-        let _ = self.by(made.author.clone()).run_hook(&made.hooks, "post-commit", &[]);
+        let _ = git.run_hook(&made.hooks, "post-commit", &[], b"");
         Ok(())
     }
 
+    /// The hook of refs has been told.
     fn move_with_git(&self, made: &Made) -> Result<(), BranchError> {
         let none = "0".repeat(made.commit.as_str().len());
         let old = made.head.as_ref().map_or(none.as_str(), ObjectId::as_str);
         let mut command = self.command(&DURABLE);
+        command.args(UNTOLD);
         command.args(["update-ref", "-m", &made.told.message, "HEAD", made.commit.as_str(), old]);
         let answer = self.run(COMMIT, command, b"")?;
         if answer.status.success() {
@@ -103,12 +108,7 @@ impl UserGit<'_> {
             let source = RefError::Moved { name: "HEAD".to_owned(), found: now.head };
             return Err(BranchError::Meanwhile { source });
         }
-        let message = said(&answer);
-        Err(if made.hooks.contains(&OF_REFS) {
-            BranchError::Hook { hook: OF_REFS, message }
-        } else {
-            BranchError::Failed { doing: COMMIT, message }
-        })
+        Err(BranchError::Failed { doing: COMMIT, message: said(&answer) })
     }
 
     /// Has git make an object, durably, and returns its name.
@@ -135,39 +135,18 @@ impl UserGit<'_> {
         Ok(who.to_owned())
     }
 
-    /// Reads what the configuration says of commits; `None` if it names hooks, which are not looked for here.
-    fn habits(&self) -> Result<Option<Habits>, BranchError> {
+    /// Reads what the configuration says of commits.
+    fn habits(&self) -> Result<Habits, BranchError> {
         let doing = "read the configuration";
         let answer = self.run(doing, self.command(&["config", "--list", "-z"]), b"")?;
         super::succeeded(doing, &answer)?;
         Ok(Habits::of(&String::from_utf8_lossy(&answer.stdout)))
     }
 
-    /// Says whether a hook may have a say in what becomes of a ref.
-    pub(super) fn hooks_see_refs(&self) -> Result<bool, BranchError> {
-        let Some(habits) = self.habits()? else { return Ok(true) };
-        Ok(self.hooks(&habits)?.contains(&OF_REFS))
-    }
-
-    /// Returns those of the [`HOOKS`] that git would run.
-    fn hooks(&self, habits: &Habits) -> Result<Vec<&'static str>, BranchError> {
-        let git = self.project.place.git.as_ref().filter(|_| !habits.names_hooks_folder);
-        let folder = git.map_or_else(|| self.hooks_folder(), |git| Ok(git.common_dir.join("hooks")))?;
-        Ok(HOOKS.into_iter().filter(|name| is_run(&folder.join(name))).collect())
-    }
-
-    pub(super) fn hooks_folder(&self) -> Result<PathBuf, BranchError> {
-        let doing = "find hooks";
-        let answer = self.run(doing, self.command(&["rev-parse", "--git-path", "hooks"]), b"")?;
-        super::succeeded(doing, &answer)?;
-        let folder = String::from_utf8_lossy(&answer.stdout);
-        Ok(self.project.place.root.join(folder.trim_end_matches('\n')))
-    }
-
-    /// Says whether this git can run a hook by itself.
-    fn runs_hooks(&self) -> Result<bool, BranchError> {
-        let answer = self.run("ask git for its commands", self.command(&["--list-cmds=builtins"]), b"")?;
-        Ok(String::from_utf8_lossy(&answer.stdout).lines().any(|name| name == "hook"))
+    /// Finds the hooks that have a say in what becomes of a ref.
+    pub(super) fn hooks(&self) -> Result<Hooks, BranchError> {
+        let habits = self.habits()?;
+        self.find_hooks(habits.names_hooks_folder, habits.names_hooks)
     }
 
     /// The same git, with an author whom hooks are told.
@@ -194,36 +173,18 @@ impl UserGit<'_> {
         }))
     }
 
-    /// Runs a hook, if it is there, as `git commit` does.
-    fn run_hook(
-        &self,
-        hooks: &[&'static str],
-        name: &'static str,
-        args: &[&Path],
-    ) -> Result<(), BranchError> {
-        if !hooks.contains(&name) {
-            return Ok(());
-        }
-        let mut command = self.command(&["hook", "run", "--ignore-missing", name, "--"]);
-        command.args(args).env("GIT_EDITOR", ":");
-        let answer = self.run(COMMIT, command, b"")?;
-        if answer.status.success() {
-            return Ok(());
-        }
-        Err(BranchError::Hook { hook: name, message: said(&answer) })
-    }
-
     /// Returns what the hooks made of a message.
     fn worded(
         &self,
-        hooks: &[&'static str],
+        hooks: &Hooks,
         tree: &ObjectId,
         head: Option<&ObjectId>,
         given: &[u8],
     ) -> Result<Vec<u8>, BranchError> {
-        let reads = |hook: &&str| matches!(*hook, "prepare-commit-msg" | "commit-msg" | "post-commit");
+        let is_read =
+            ["prepare-commit-msg", "commit-msg", "post-commit"].iter().any(|name| hooks.contain(name));
         let git_dir = self.project.snapshots().ok().and_then(|snapshots| snapshots.git_dir());
-        let Some(git_dir) = git_dir.filter(|_| hooks.iter().any(reads)) else { return Ok(given.to_owned()) };
+        let Some(git_dir) = git_dir.filter(|_| is_read) else { return Ok(given.to_owned()) };
         if let Some(head) = head
             && self.ask("read a commit", &["show", "--no-patch", "--format=%T", head.as_str()])?.trim()
                 == tree.as_str()
@@ -238,8 +199,9 @@ impl UserGit<'_> {
         write_anew(&path, given).map_err(failed)?;
         let root = &self.project.place.root;
         let shown = path.strip_prefix(root).unwrap_or(&path);
-        self.run_hook(hooks, "prepare-commit-msg", &[shown, Path::new("message")])?;
-        self.run_hook(hooks, "commit-msg", &[shown])?;
+        let shown = shown.as_os_str();
+        self.run_hook(hooks, "prepare-commit-msg", &[shown, OsStr::new("message")], b"")?;
+        self.run_hook(hooks, "commit-msg", &[shown], b"")?;
         let read = bounded::open(&path).and_then(|file| bounded::read(file, LONGEST_MESSAGE));
         let text = read.map_err(failed)?;
         if text.is_empty() {
@@ -251,21 +213,22 @@ impl UserGit<'_> {
 }
 
 impl Habits {
-    /// Reads what `git config --list -z` prints; `None` if it names hooks.
-    fn of(list: &str) -> Option<Self> {
-        let mut habits = Self { signs_commits: false, keeps_logs: true, names_hooks_folder: false };
+    /// Reads what `git config --list -z` prints.
+    fn of(list: &str) -> Self {
+        let mut habits =
+            Self { signs_commits: false, keeps_logs: true, names_hooks_folder: false, names_hooks: false };
         for entry in list.split_terminator('\0') {
             let (name, value) = entry.split_once('\n').unwrap_or((entry, "true"));
             let is_on = !matches!(value.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | "");
             match name {
                 "core.hookspath" => habits.names_hooks_folder = true,
-                name if name.starts_with("hook.") => return None,
+                name if name.starts_with("hook.") => habits.names_hooks = true,
                 "commit.gpgsign" => habits.signs_commits = is_on,
                 "core.logallrefupdates" => habits.keeps_logs = is_on,
                 _ => {}
             }
         }
-        Some(habits)
+        habits
     }
 }
 
@@ -274,11 +237,6 @@ fn not_moved(error: RefError) -> BranchError {
         source @ (RefError::Moved { .. } | RefError::Locked { .. }) => BranchError::Meanwhile { source },
         error => BranchError::Failed { doing: COMMIT, message: error.to_string() },
     }
-}
-
-/// Says whether git would run this file as a hook.
-pub(super) fn is_run(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// Writes a file that is not yet there; what had its name is no longer its name, a link neither.
@@ -295,17 +253,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_that_are_configured_are_left_to_git() {
-        assert_eq!(Habits::of("hook.lint.command\nlint\0"), None);
-    }
-
-    #[test]
     fn the_last_word_of_a_setting_counts_and_a_name_alone_is_a_yes() {
-        let habits =
-            |signs_commits, keeps_logs| Some(Habits { signs_commits, keeps_logs, names_hooks_folder: false });
-        assert_eq!(Habits::of(""), habits(false, true));
-        assert_eq!(Habits::of("commit.gpgsign\nfalse\0commit.gpgsign\0"), habits(true, true));
-        assert_eq!(Habits::of("commit.gpgsign\ntrue\0commit.gpgsign\nOff\0"), habits(false, true));
-        assert_eq!(Habits::of("core.logallrefupdates\nfalse\0"), habits(false, false));
+        let of = |list| {
+            let habits = Habits::of(list);
+            (habits.signs_commits, habits.keeps_logs, habits.names_hooks_folder, habits.names_hooks)
+        };
+        assert_eq!(of(""), (false, true, false, false));
+        assert_eq!(of("commit.gpgsign\nfalse\0commit.gpgsign\0"), (true, true, false, false));
+        assert_eq!(of("commit.gpgsign\ntrue\0commit.gpgsign\nOff\0"), (false, true, false, false));
+        assert_eq!(of("core.logallrefupdates\nfalse\0"), (false, false, false, false));
+        assert_eq!(of("core.hookspath\nhooks\0hook.lint.command\nlint\0"), (false, true, true, true));
     }
 }

@@ -61,31 +61,42 @@ impl Snapshots {
         Ok(true)
     }
 
-    /// Moves HEAD and its branch where that can be done without git's lock: from one commit to another.
+    /// Moves HEAD and its branch where that can be done without git's lock.
     fn move_without_lock(&self, from: &Position, to: &Position) -> Result<Move, RestoreError> {
-        let (Some(old), Some(new)) = (&from.head, &to.head) else { return Ok(Move::NeedsGit) };
         let answer = self.rules_git.try_run(&["var", "GIT_COMMITTER_IDENT"], b"")?;
         if !answer.status.success() {
             return Ok(Move::NeedsGit);
         }
         let who = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        let told = |message| Told { who: who.clone(), message, begins: false };
+        let (old, new) = (from.head.as_ref(), to.head.as_ref());
         if let Some(branch) = to.branch.as_ref().filter(|branch| from.branch.as_ref() == Some(branch)) {
-            let told = Told { who, message: moving_to(new), begins: false };
-            return Ok(self.move_branch(&reference(branch), Some(old), new, &told)?);
+            let name = reference(branch);
+            return Ok(match (old, new) {
+                (_, Some(new)) => self.move_branch(&name, old, new, &told(moving_to(new)))?,
+                (Some(old), None) => self.take_branch_away(&name, old)?,
+                (None, None) => Move::Done,
+            });
         }
-        let symbolic = |branch: &String| format!("ref: {}", reference(branch));
-        let says = |place: &Position, commit: &ObjectId| {
-            place.branch.as_ref().map_or_else(|| commit.to_string(), symbolic)
-        };
         if let Some(branch) = &to.branch {
-            match self.user_refs.read(&reference(branch))? {
-                None => return Ok(Move::NeedsGit),
-                Some(tip) if tip != *new => return Err(RestoreError::HeadMoved),
-                Some(_) => {}
+            let name = reference(branch);
+            match (self.user_refs.read(&name)?, new) {
+                (None, Some(new)) => {
+                    if self.make_branch(&name, new, &told(moving_to(new)))? == Move::NeedsGit {
+                        return Ok(Move::NeedsGit);
+                    }
+                }
+                (tip, new) if tip.as_ref() != new => return Err(RestoreError::HeadMoved),
+                _ => {}
             }
         }
-        let told = Told { who, message: message(to), begins: false };
-        Ok(self.move_head_to(&says(from, old), &says(to, new), (Some(old), new), &told)?)
+        let symbolic = |branch: &String| format!("ref: {}", reference(branch));
+        let says = |place: &Position| match (&place.branch, &place.head) {
+            (Some(branch), _) => Some(symbolic(branch)),
+            (None, head) => head.as_ref().map(ToString::to_string),
+        };
+        let (Some(was), Some(is)) = (says(from), says(to)) else { return Ok(Move::NeedsGit) };
+        Ok(self.move_head_to(&was, &is, (old, new), &told(message(to)))?)
     }
 
     /// git that is recognised as at work.
