@@ -14,8 +14,8 @@ use super::Project;
 use super::cut_off::tag_ref;
 use crate::model::{ObjectId, RepoPath};
 use crate::process::Guard;
-use crate::snapshot::{AT_WORK, Move, Operation, RefError, at_work};
-use hooks::{Change, HOOKS, is_run};
+use crate::snapshot::{AT_WORK, Copy, Move, Operation, RefError, Snapshots, at_work};
+use hooks::{Change, HOOKS, OF_REFS, is_run};
 
 /// What went wrong when git acted as the user.
 #[derive(Debug, thiserror::Error)]
@@ -65,6 +65,12 @@ pub enum BranchError {
         /// What is not where it was.
         source: RefError,
     },
+    /// HEAD, a branch or a tag could not be changed.
+    #[error("failed to change refs")]
+    Refs {
+        /// Why.
+        source: RefError,
+    },
     /// git refused for another reason.
     #[error("git failed to {doing}: {message}")]
     Failed {
@@ -87,6 +93,15 @@ pub enum BranchError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl From<RefError> for BranchError {
+    fn from(error: RefError) -> Self {
+        match error {
+            source @ (RefError::Moved { .. } | RefError::Locked { .. }) => Self::Meanwhile { source },
+            source => Self::Refs { source },
+        }
+    }
 }
 
 /// Names what a repository is in the middle of.
@@ -171,6 +186,11 @@ impl UserGit<'_> {
         command
     }
 
+    fn snapshots(&self) -> Result<&Snapshots, BranchError> {
+        let none = |_| BranchError::NoRepository { root: self.project.place.root.clone() };
+        self.project.snapshots().map_err(none)
+    }
+
     fn run(&self, doing: &'static str, mut command: Command, input: &[u8]) -> Result<Output, BranchError> {
         let start = |source| BranchError::Start { doing, source };
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -223,7 +243,8 @@ impl UserGit<'_> {
         {
             return Ok(());
         }
-        succeeded(doing, &self.run(doing, self.alone(&["update-ref", &name, object.as_str()]), b"")?)
+        let args = ["update-ref", &name, object.as_str()];
+        succeeded(doing, &self.change_refs(doing, || self.alone(&args))?)
     }
 
     fn stage(&self, paths: Option<&[RepoPath]>) -> Result<(), BranchError> {
@@ -257,11 +278,58 @@ impl UserGit<'_> {
         let mut args = vec![DURABLE[0], DURABLE[1], "tag", "--annotate", VERBATIM, "--file=-"];
         args.extend(replace.then_some("--force"));
         args.extend([name, commit.as_str()]);
-        let answer = self.run(TAG, self.command(&args), &whole_lines(message))?;
+        let answer = self.make_tag(name, &args, &whole_lines(message))?;
         if !answer.status.success() {
             return Err(self.explain(TAG, &answer));
         }
         self.sync_tags().map_err(|source| BranchError::Sync { source })
+    }
+
+    /// Has git change refs: where they are tables, in a copy that takes their place.
+    fn change_refs(&self, doing: &'static str, git: impl Fn() -> Command) -> Result<Output, BranchError> {
+        let in_copy = |copy: &Copy| {
+            let mut command = git();
+            command.envs(copy.variables());
+            self.run(doing, command, b"")
+        };
+        match self.snapshots()?.change_tables(in_copy)? {
+            Some(answer) => Ok(answer),
+            None => self.run(doing, git(), b""),
+        }
+    }
+
+    /// Has git make a tag. Where refs are tables, the hook that is told of them is not where git looks for it then.
+    fn make_tag(&self, name: &str, args: &[&str], message: &[u8]) -> Result<Output, BranchError> {
+        let snapshots = self.snapshots()?;
+        if !snapshots.keeps_tables() {
+            return self.run(TAG, self.command(args), message);
+        }
+        let (name, hooks) = (tag_ref(name.to_owned()), self.hooks()?);
+        let tell = |state, made: &ObjectId| self.tell_of(&hooks, state, &[(&name, None, Some(made))]);
+        let mut told = None;
+        let made = snapshots.change_tables(|copy| {
+            let run = |args: &[&str]| {
+                let mut command = self.command(&UNTOLD);
+                command.args(args).envs(copy.variables());
+                self.run(TAG, command, message)
+            };
+            let answer = run(args)?;
+            if answer.status.success() && hooks.contain(OF_REFS) {
+                let found = run(&["rev-parse", &name])?;
+                let found = String::from_utf8_lossy(&found.stdout)
+                    .trim()
+                    .parse()
+                    .map_err(|_| BranchError::Failed { doing: TAG, message: said(&found) })?;
+                tell("prepared", &found)?;
+                told = Some(found);
+            }
+            Ok::<_, BranchError>(answer)
+        });
+        if let Some(object) = told {
+            // It has no say any more.
+            let _ = tell(if made.is_ok() { "committed" } else { "aborted" }, &object);
+        }
+        made?.map_or_else(|| self.run(TAG, self.command(args), message), Ok)
     }
 
     /// git syncs files but not the folders that name them.
@@ -287,11 +355,8 @@ impl UserGit<'_> {
 
     /// Deletes tags without a lock where they are files.
     fn delete_here(&self, names: &[String]) -> Result<(), BranchError> {
-        let doing = "delete tags";
-        let failed = |message: String| BranchError::Failed { doing, message };
-        let snapshots = self.project.snapshots().map_err(|error| failed(error.to_string()))?;
         let refs: Vec<_> = names.iter().cloned().map(tag_ref).collect();
-        snapshots.delete_user_refs(&refs).map_err(|error| failed(error.to_string()))
+        Ok(self.snapshots()?.delete_user_refs(&refs)?)
     }
 
     /// Deletes a tag that was made by something that did not get through.

@@ -13,6 +13,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::capture::Deadline;
+use super::tables::Copy;
 use crate::process::{self, Cancel, Ended, Limits, Program};
 
 /// How long git, and what it started, have to end once they are asked to; then they are killed.
@@ -152,6 +153,13 @@ impl Git {
     pub(super) fn with(&self, name: &'static str, value: impl Into<OsString>) -> Self {
         let mut git = self.clone();
         git.variables.push((name, value.into()));
+        git
+    }
+
+    /// The same, on a copy of the user's refs.
+    pub(super) fn in_copy(&self, copy: &Copy) -> Self {
+        let mut git = self.clone();
+        git.variables.extend(copy.variables().map(|(name, value)| (name, value.to_owned())));
         git
     }
 

@@ -46,6 +46,7 @@ mod sink;
 mod stale;
 mod stamp;
 mod state;
+mod tables;
 mod tree;
 mod walk;
 
@@ -70,6 +71,7 @@ pub use refs::RefError;
 pub use release::ReleaseError;
 pub use repository::{Operation, RepositoryState};
 pub(crate) use stale::{AT_WORK, at_work};
+pub(crate) use tables::Copy;
 pub use tree::{EntryMode, TreeEntry};
 
 use crate::lock::Lock;

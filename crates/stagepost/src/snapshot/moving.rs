@@ -23,7 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const ATTEMPTS: usize = 100;
 
 /// What a squashed merge or a cherry-pick without a commit leaves for the commit that follows.
-const LEFT_OF_A_MERGE: [&str; 4] = ["SQUASH_MSG", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE"];
+const LEFT_OF_A_MERGE: [&str; 4] = ["SQUASH_MSG", "MERGE_MSG", "MERGE_MODE", LEFT_REF];
+/// The one among them that is a ref, and may be kept elsewhere.
+const LEFT_REF: &str = "AUTO_MERGE";
 
 /// Who moves something, and what the reflogs say of it.
 #[derive(Debug, Clone)]
@@ -121,7 +123,20 @@ impl Snapshots {
 
     /// Deletes refs of the user's; those that are not there are deleted already.
     pub(crate) fn delete_user_refs(&self, names: &[String]) -> Result<(), RefError> {
+        let lines: String = names.iter().map(|name| format!("delete {name}\0\0")).collect();
+        let deleted = self.change_tables(|copy| {
+            let git = self.rules_git.in_copy(copy);
+            git.run(&["update-ref", "-z", "--stdin"], lines.as_bytes()).map_err(RefError::from)
+        });
+        if deleted?.is_some() {
+            return Ok(());
+        }
         self.user_refs.delete(&self.beside_packed(), names)
+    }
+
+    /// Says whether the user's refs are in tables.
+    pub(crate) fn keeps_tables(&self) -> bool {
+        self.user.as_ref().is_some_and(|user| user.refs == RefKind::Reftable)
     }
 
     /// Returns how many digits the names of objects have.
@@ -129,18 +144,23 @@ impl Snapshots {
         2 * self.user.as_ref().map_or(HashKind::Sha1, |user| user.hash).bytes()
     }
 
-    /// Says whether something is left of a merge that only git's own commit puts away.
+    /// Says whether resolutions of conflicts are yet to be remembered, which only git's own commit does.
     pub(crate) fn only_git_commits(&self) -> bool {
         let Some(user) = &self.user else { return true };
-        let is_there = |name: &&str| user.git_dir.join(name).symlink_metadata().is_ok_and(|it| it.len() > 0);
-        // Resolutions that are yet to be remembered; and one of these names is a ref, which may be kept elsewhere.
-        is_there(&"MERGE_RR") || (user.refs != RefKind::Files && LEFT_OF_A_MERGE.iter().any(is_there))
+        user.git_dir.join("MERGE_RR").symlink_metadata().is_ok_and(|it| it.len() > 0)
     }
 
     /// Removes what a merge that made no commit has left for the next one.
-    pub(crate) fn put_merge_away(&self) -> io::Result<()> {
-        let Some(user) = self.user.as_ref().filter(|user| user.refs == RefKind::Files) else { return Ok(()) };
-        LEFT_OF_A_MERGE.iter().try_for_each(|name| durable::remove(&user.git_dir.join(name)))
+    pub(crate) fn put_merge_away(&self) -> Result<(), RefError> {
+        let Some(user) = &self.user else { return Ok(()) };
+        for name in LEFT_OF_A_MERGE {
+            let removed = durable::remove(&user.git_dir.join(name));
+            removed.map_err(|source| RefError::Write { name: name.to_owned(), source })?;
+        }
+        if user.refs != RefKind::Files && self.user_refs.read(LEFT_REF)?.is_some() {
+            self.delete_user_refs(&[LEFT_REF.to_owned()])?;
+        }
+        Ok(())
     }
 
     /// Where what is to take a place lies before. Whoever moves something holds the lock of the work tree.
@@ -318,7 +338,7 @@ impl Refs {
 }
 
 /// Writes a file beside, synced, and has it take the place of `path` if what is there is as expected.
-fn place(
+pub(super) fn place(
     beside: &Path,
     path: &Path,
     bytes: &[u8],

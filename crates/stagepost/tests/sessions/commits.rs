@@ -1,7 +1,8 @@
 //! The commits that sessions and tasks make as the user: the same as git's own, with everything that has a say in them.
 
 use stagepost::model::Phase;
-use stagepost::session::{NewCheckpoint, Tag};
+use stagepost::project::Settings;
+use stagepost::session::{NewCheckpoint, Session, Tag};
 use stagepost_testutil::TempProject;
 
 use crate::support::*;
@@ -145,6 +146,48 @@ fn the_hook_of_refs_is_told_of_tags_that_go_and_may_refuse() {
     session.delete(&kept.id().to_string(), Tag::Delete).unwrap_err();
     assert_eq!(tags(&home), [format!("checkpoint-{}", kept.id())]);
     assert_eq!(session.list().unwrap().len(), 1);
+}
+
+#[test]
+fn refs_in_tables_are_moved_like_files_in_every_work_tree_and_their_hook_is_told() {
+    let home = TempProject::plain();
+    home.run_git(&["init", "-q", "-b", "main", "--ref-format=reftable"]);
+    home.run_git(&["config", "user.name", "Ada"]);
+    home.run_git(&["config", "user.email", "ada@example.org"]);
+    home.write("a.txt", "one\n");
+    home.run_git(&["add", "-A"]);
+    home.run_git(&["commit", "-qm", "first"]);
+    home.run_git(&["worktree", "add", "-q", "-b", "side", "../linked"]);
+    hook(&home, "reference-transaction", "sed \"s/^/$1 /\" >> \"$(git rev-parse --git-common-dir)/told\"");
+    for (folder, branch) in [(home.root().to_owned(), "main"), (home.beside("linked"), "side")] {
+        let project = home.open_with(&folder, Settings::default());
+        let session = Session::start(&project, branch).unwrap();
+        let git = |args: &[&str]| {
+            let folder = folder.to_str().unwrap();
+            home.run_git(&[&["-C", folder][..], args].concat())
+        };
+        std::fs::write(folder.join("a.txt"), "two\n").unwrap();
+        home.write(".git/told", "");
+        let kept = create(&session, "two");
+        let (new, tag) = (git(&["rev-parse", "HEAD"]), format!("refs/tags/checkpoint-{}", kept.id()));
+        let told = home.read(".git/told").unwrap();
+        for (name, is) in [("HEAD", &new), (tag.as_str(), &git(&["rev-parse", &tag]))] {
+            for state in ["prepared", "committed"] {
+                let line = format!("{state} {} {is} {name}", "0".repeat(40));
+                assert_eq!(told.lines().filter(|told| **told == line).count(), 1, "{line} in {told}");
+            }
+        }
+        assert_eq!(git(&["log", "-g", "-1", "--format=%gs", branch]), "commit: checkpoint: two");
+        assert_eq!(git(&["log", "-g", "-1", "--format=%gs", "HEAD"]), "commit: checkpoint: two");
+        std::fs::write(folder.join("a.txt"), "three\n").unwrap();
+        let gone = create(&session, "three");
+        session.delete(&gone.id().to_string(), Tag::Delete).unwrap();
+        assert_eq!(git(&["tag", "--list", &format!("*{}", gone.id())]), "");
+        hard(&session, &kept);
+        assert_eq!((git(&["rev-parse", branch]), git(&["status", "--short"])), (new, String::new()));
+        assert_eq!(git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
+        git(&["fsck", "--no-dangling"]);
+    }
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl UserGit<'_> {
         }
         let habits = self.habits()?;
         let hooks = self.find_hooks(habits.names_hooks_folder, habits.names_hooks)?;
-        let state = snapshots.state_of_repository().map_err(not_moved)?;
+        let state = snapshots.state_of_repository()?;
         let (head, branch) = (state.head, state.branch);
         let author = if hooks.is_empty() { None } else { self.author()? };
         let git = self.by(author);
@@ -68,9 +68,7 @@ impl UserGit<'_> {
 
     /// Has the branch name a commit, puts away what a merge left, and tells the hook that comes after.
     pub(super) fn move_to(&self, made: &Made) -> Result<(), BranchError> {
-        let Ok(snapshots) = self.project.snapshots() else {
-            return Err(BranchError::NoRepository { root: self.project.place.root.clone() });
-        };
+        let snapshots = self.snapshots()?;
         let git = self.by(made.author.clone());
         let (old, new) = (made.head.as_ref(), Some(&made.commit));
         let branch = made.branch.as_ref().map(|branch| reference(branch));
@@ -80,13 +78,12 @@ impl UserGit<'_> {
             None => vec![("HEAD", old, new)],
         };
         git.telling_of(&made.hooks, &changes, || {
-            match snapshots.advance(old, &made.commit, &made.told).map_err(not_moved)? {
+            match snapshots.advance(old, &made.commit, &made.told)? {
                 Move::Done => Ok(()),
                 Move::NeedsGit => self.move_with_git(made),
             }
         })?;
-        let failed = |error: io::Error| BranchError::Failed { doing: COMMIT, message: error.to_string() };
-        snapshots.put_merge_away().map_err(failed)?;
+        snapshots.put_merge_away()?;
         // It has no say any more.
         let _ = git.run_hook(&made.hooks, "post-commit", &[], b"");
         Ok(())
@@ -96,10 +93,9 @@ impl UserGit<'_> {
     fn move_with_git(&self, made: &Made) -> Result<(), BranchError> {
         let none = "0".repeat(made.commit.as_str().len());
         let old = made.head.as_ref().map_or(none.as_str(), ObjectId::as_str);
-        let mut command = self.command(&DURABLE);
-        command.args(UNTOLD);
-        command.args(["update-ref", "-m", &made.told.message, "HEAD", made.commit.as_str(), old]);
-        let answer = self.run(COMMIT, command, b"")?;
+        let mut args = [DURABLE, UNTOLD].concat();
+        args.extend(["update-ref", "-m", &made.told.message, "HEAD", made.commit.as_str(), old]);
+        let answer = self.change_refs(COMMIT, || self.command(&args))?;
         if answer.status.success() {
             return Ok(());
         }
@@ -229,13 +225,6 @@ impl Habits {
             }
         }
         habits
-    }
-}
-
-fn not_moved(error: RefError) -> BranchError {
-    match error {
-        source @ (RefError::Moved { .. } | RefError::Locked { .. }) => BranchError::Meanwhile { source },
-        error => BranchError::Failed { doing: COMMIT, message: error.to_string() },
     }
 }
 

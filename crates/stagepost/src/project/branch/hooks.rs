@@ -134,16 +134,24 @@ impl UserGit<'_> {
         changes: &[Change<'_>],
         apply: impl FnOnce() -> Result<T, BranchError>,
     ) -> Result<T, BranchError> {
-        if !hooks.contain(OF_REFS) {
-            return apply();
-        }
-        let length = self.project.snapshots().map_or(40, |snapshots| snapshots.name_length());
-        let lines = lines_of(changes, length);
-        let tell = |state: &str| self.run_hook(hooks, OF_REFS, &[state.as_ref()], lines.as_bytes());
-        let done = tell("prepared").and_then(|()| apply());
+        let done = self.tell_of(hooks, "prepared", changes).and_then(|()| apply());
         // It has no say any more.
-        let _ = tell(if done.is_ok() { "committed" } else { "aborted" });
+        let _ = self.tell_of(hooks, if done.is_ok() { "committed" } else { "aborted" }, changes);
         done
+    }
+
+    /// Tells the hook of refs, if it is there, what is about to become of them, or what has.
+    pub(super) fn tell_of(
+        &self,
+        hooks: &Hooks,
+        state: &str,
+        changes: &[Change<'_>],
+    ) -> Result<(), BranchError> {
+        if !hooks.contain(OF_REFS) {
+            return Ok(());
+        }
+        let lines = lines_of(changes, self.snapshots()?.name_length());
+        self.run_hook(hooks, OF_REFS, &[state.as_ref()], lines.as_bytes())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::error::RestoreError;
 use super::position::{Circumstances, Position};
 use crate::model::ObjectId;
-use crate::snapshot::git::{Git, GitError};
+use crate::snapshot::git::GitError;
 use crate::snapshot::refs::RefError;
 use crate::snapshot::repository::Repository;
 use crate::snapshot::{AT_WORK, Move, Snapshots, Told, at_work, reference};
@@ -99,9 +99,15 @@ impl Snapshots {
         Ok(self.move_head_to(&was, &is, (old, new), &told(message(to)))?)
     }
 
-    /// git that is recognised as at work.
-    fn moving_git(&self) -> Git {
-        self.rules_git.with(AT_WORK, at_work())
+    /// Has git move refs, recognised as at work.
+    fn move_with_git(&self, args: &[&str], input: &[u8]) -> Result<(), RestoreError> {
+        let git = self.rules_git.with(AT_WORK, at_work());
+        let moved =
+            self.change_tables(|copy| git.in_copy(copy).run(args, input).map_err(RestoreError::from))?;
+        if moved.is_none() {
+            git.run(args, input)?;
+        }
+        Ok(())
     }
 
     /// Points HEAD at a branch, which is made first if it is gone.
@@ -113,8 +119,7 @@ impl Snapshots {
         } else if tip != to.head {
             return Err(RestoreError::HeadMoved);
         }
-        self.moving_git().run(&["symbolic-ref", "-m", &message(to), "HEAD", &name], b"")?;
-        Ok(())
+        self.move_with_git(&["symbolic-ref", "-m", &message(to), "HEAD", &name], b"")
     }
 
     fn detach(&self, from: &Position, to: &Position) -> Result<(), RestoreError> {
@@ -123,8 +128,7 @@ impl Snapshots {
         let mut args =
             vec!["update-ref", "--no-deref", "-m", &message, "--end-of-options", "HEAD", head.as_str()];
         args.extend(from.head.as_ref().map(ObjectId::as_str));
-        self.moving_git().run(&args, b"")?;
-        Ok(())
+        self.move_with_git(&args, b"")
     }
 
     /// Moves, makes or deletes a ref if it is where we think it is.
@@ -139,8 +143,7 @@ impl Snapshots {
         let text = |id: Option<&ObjectId>| id.map_or_else(|| zero.clone(), ToString::to_string);
         let line = format!("update {name}\0{}\0{}\0", text(new), text(old));
         let message = new.map_or_else(|| "restore: before the first commit".to_owned(), moving_to);
-        self.moving_git().run(&["update-ref", "-m", &message, "-z", "--stdin"], line.as_bytes())?;
-        Ok(())
+        self.move_with_git(&["update-ref", "-m", &message, "-z", "--stdin"], line.as_bytes())
     }
 }
 
