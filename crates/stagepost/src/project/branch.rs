@@ -14,7 +14,7 @@ use super::Project;
 use super::cut_off::tag_ref;
 use crate::model::{ObjectId, RepoPath};
 use crate::process::Guard;
-use crate::snapshot::{AT_WORK, Copy, Move, Operation, RefError, Snapshots, at_work};
+use crate::snapshot::{AT_WORK, Copy, Move, Operation, RefError, Snapshots, at_work, reference};
 use hooks::{Change, HOOKS, OF_REFS, is_run};
 
 /// What went wrong when git acted as the user.
@@ -158,11 +158,6 @@ impl Project {
         }
         Ok(UserGit { project: self, index: None, author: None })
     }
-
-    /// See [`Snapshots::guard_refs`](crate::snapshot::Snapshots::guard_refs).
-    pub(super) fn guard_refs(&self, refs: impl Iterator<Item = String>) -> Option<Guard> {
-        self.snapshots().ok()?.guard_refs(&refs.collect::<Vec<_>>())
-    }
 }
 
 impl UserGit<'_> {
@@ -261,7 +256,15 @@ impl UserGit<'_> {
         succeeded(doing, &answer)
     }
 
+    /// Sees to it that no lock is left if everything is killed while git itself moves HEAD and its branch.
+    fn guard_head(&self) -> Option<Guard> {
+        let snapshots = self.snapshots().ok()?;
+        let branch = snapshots.state_of_repository().ok()?.branch;
+        snapshots.guard_refs(&branch.iter().map(|branch| reference(branch)).collect::<Vec<_>>())
+    }
+
     fn commit_staged(&self, message: &str) -> Result<(), BranchError> {
+        let _guard = self.guard_head();
         let args = [DURABLE[0], DURABLE[1], "commit", "--quiet", VERBATIM, "--file=-"];
         let answer = self.run(COMMIT, self.command(&args), &whole_lines(message))?;
         if answer.status.success() { Ok(()) } else { Err(self.explain(COMMIT, &answer)) }

@@ -76,7 +76,6 @@ impl Project {
         // If this process is killed, git may still be at work.
         let _at_work = Lock::hold_with_children(&self.git_at_work())?;
         let began = self.begin_marking(marking, &snapshot)?;
-        let _guard = self.guard_refs(began.refs());
         let marked = self.commit_and_tag(Captured { snapshot, named, options }, marking, &began);
         let saved = marked.and_then(|(snapshot, mark)| {
             mark.put(&mut save.metadata);

@@ -95,6 +95,7 @@ impl UserGit<'_> {
         let old = made.head.as_ref().map_or(none.as_str(), ObjectId::as_str);
         let mut args = [DURABLE, UNTOLD].concat();
         args.extend(["update-ref", "-m", &made.told.message, "HEAD", made.commit.as_str(), old]);
+        let _guard = if self.snapshots()?.keeps_tables() { None } else { self.guard_head() };
         let answer = self.change_refs(COMMIT, || self.command(&args))?;
         if answer.status.success() {
             return Ok(());

@@ -50,7 +50,7 @@ impl Snapshots {
             Err(error) => return Err(error),
         }
         let branches = [from, to].into_iter().filter_map(|place| place.branch.as_deref().map(reference));
-        let _guard = self.guard_refs(&branches.collect::<Vec<_>>());
+        let _guard = (!self.keeps_tables()).then(|| self.guard_refs(&branches.collect::<Vec<_>>()));
         match &to.branch {
             Some(branch) if from.branch.as_ref() == Some(branch) => {
                 self.update_ref(&reference(branch), from.head.as_ref(), to.head.as_ref())?;
