@@ -320,7 +320,7 @@ def one(a, k, seed=0):
             except subprocess.TimeoutExpired:
                 res["fail"].append(f"{tag} hung"); return
             if v.returncode:
-                res["fail"].append(f"{tag}: exit {v.returncode}: " + (v.stdout + v.stderr).strip().replace("\n", " | ")[-300:])
+                res["fail"].append(f"{tag}: exit {v.returncode}: " + (v.stdout + v.stderr).strip().replace("\n", " | ")[-700:])
         verify("verify")
         if a.rerun and k and res["hit"]:
             try:
@@ -329,7 +329,7 @@ def one(a, k, seed=0):
                 with open(ack, "a") as f: f.write(r2.stdout)
                 env["KS_PHASE"] = "rerun"
                 if r2.returncode:
-                    res["fail"].append(f"rerun: exit {r2.returncode}: " + (r2.stdout + r2.stderr).strip().replace("\n", " | ")[-300:])
+                    res["fail"].append(f"rerun: exit {r2.returncode}: " + (r2.stdout + r2.stderr).strip().replace("\n", " | ")[-700:])
                 else:
                     verify("verify after rerun")
             except subprocess.TimeoutExpired:

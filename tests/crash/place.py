@@ -29,16 +29,34 @@ def ask(program, *args, cwd, codes=(0,), env=None, limit=60):
     return done.stdout
 
 
+def common(found):
+    """Where a repository keeps what its work trees share, if there is one."""
+    if os.path.isdir(found):
+        return found
+    if not os.path.isfile(found):
+        return None
+    with open(found) as file:
+        linked = os.path.join(os.path.dirname(found), file.read().removeprefix("gitdir: ").strip())
+    return os.path.normpath(os.path.join(linked, "../.."))
+
+
 class Place:
-    """A project folder."""
+    """A project folder; programs in `bin` beside it go before all others."""
 
     def __init__(self, root):
         self.root = root
-        self.has_git = os.path.isdir(os.path.join(root, ".git"))
+        self.common = common(os.path.join(root, ".git"))
+        self.has_git = self.common is not None
         self.binary = os.environ["STAGEPOST_BIN"]
+        programs = os.path.join(os.path.dirname(root), "bin")
+        self.env = {"PATH": programs + ":" + os.environ["PATH"]} if os.path.isdir(programs) else None
 
     def stagepost(self, *args, codes=(0,)):
-        return ask(self.binary, *args, cwd=self.root, codes=codes)
+        return ask(self.binary, *args, cwd=self.root, codes=codes, env=self.env)
+
+    def shell(self, line, codes=(0,)):
+        """What a line for the shell prints, in which `$S` is the program."""
+        return ask("/bin/sh", "-c", line, cwd=self.root, codes=codes, env=dict(self.env or {}, S=self.binary))
 
     def told(self, *args, codes=(0,)):
         return json.loads(self.stagepost(*args, "--json", codes=codes))
@@ -106,7 +124,7 @@ class Place:
         """Locks in the repository that would stop the user's own git; with `own`, also those that only look like it. Locks
         of our own refs and of our tags stop nobody, and the next command removes them."""
         found = []
-        for folder, folders, names in os.walk(os.path.join(self.root, ".git")):
+        for folder, folders, names in os.walk(self.common or ""):
             folders[:] = [name for name in folders if name not in ("stagepost", "objects")]
             found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names if name.endswith(".lock")]
         return sorted(name for name in found if own or ("stagepost" not in os.path.basename(name) and "/refs/tags/" not in name))
