@@ -124,7 +124,7 @@ def case(name, *, short=True, codes=(), atomic=False, git_acts=False, prunes=Fal
         CASES[name] = {"make": make, "short": short, "power": power, "expect": {
             "codes": [str(code) for code in codes], "atomic": atomic, "git_acts": git_acts, "prunes": prunes,
             "acknowledges": acknowledges, "steps": "completed" if steps is True else steps, "again": again,
-            "unsound": unsound, "asks": asks, "beside": "", "finally": []}}
+            "unsound": unsound, "asks": asks, "finally": []}}
         return make
     return enter
 

@@ -29,15 +29,15 @@ def ask(program, *args, cwd, codes=(0,), env=None, limit=60):
     return done.stdout
 
 
-def common(found):
-    """Where a repository keeps what its work trees share, if there is one."""
+def repository(found):
+    """Where a work tree keeps what is its own and what it shares with others, if there is git."""
     if os.path.isdir(found):
-        return found
+        return found, found
     if not os.path.isfile(found):
-        return None
+        return None, None
     with open(found) as file:
-        linked = os.path.join(os.path.dirname(found), file.read().removeprefix("gitdir: ").strip())
-    return os.path.normpath(os.path.join(linked, "../.."))
+        own = os.path.normpath(os.path.join(os.path.dirname(found), file.read().removeprefix("gitdir: ").strip()))
+    return own, os.path.normpath(os.path.join(own, "../.."))
 
 
 class Place:
@@ -45,7 +45,7 @@ class Place:
 
     def __init__(self, root):
         self.root = root
-        self.common = common(os.path.join(root, ".git"))
+        self.own, self.common = repository(os.path.join(root, ".git"))
         self.has_git = self.common is not None
         self.binary = os.environ["STAGEPOST_BIN"]
         programs = os.path.join(os.path.dirname(root), "bin")
@@ -104,18 +104,32 @@ class Place:
             kind = "run " if about.st_mode & 0o100 else "file "
             return kind + hashlib.sha256(file.read()).hexdigest()
 
-    def repository(self):
+    def refs(self):
+        """Every ref and what it names, by one question."""
+        lines = self.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
+        return {name: object for object, name in (line.split(" ", 1) for line in lines)}
+
+    def head(self):
+        """The branch that HEAD names, or nothing."""
+        with open(os.path.join(self.own, "HEAD")) as file:
+            text = file.read().strip()
+        if text.endswith("/.invalid"):
+            # Refs are no files here.
+            return self.git("symbolic-ref", "-q", "HEAD", codes=(0, 1)).strip()
+        return text.removeprefix("ref: ") if text.startswith("ref: ") else ""
+
+    def repository(self, refs):
         """Where HEAD, branch, index, tags and stash stand. Names of commits are left out: they hold times."""
         if not self.has_git:
             return None
-        head = self.git("symbolic-ref", "-q", "HEAD", codes=(0, 1)).strip()
         log = self.git("log", "--format=%T %s", codes=(0, 128)).splitlines()
-        names = "for-each-ref --format=%(refname) refs/heads refs/stash refs/remotes refs/notes"
-        return {"branch": head, "log": log, "index": self.git("ls-files", "-s", "-t"),
-                "refs": self.git(*names.split()).split()}
+        theirs = ("refs/heads/", "refs/stash", "refs/remotes/", "refs/notes/")
+        return {"branch": self.head(), "log": log, "index": self.git("ls-files", "-s", "-t"),
+                "refs": [name for name in refs if name.startswith(theirs)]}
 
-    def state(self):
-        return {"files": self.files(), "repository": self.repository()}
+    def state(self, refs=None):
+        """Files and repository; refs that were just asked for need not be asked for again."""
+        return {"files": self.files(), "repository": self.repository(refs or (self.has_git and self.refs()))}
 
     def log(self):
         return self.told("log", "--all", "-n", "0")["checkpoints"]
