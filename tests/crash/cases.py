@@ -793,6 +793,21 @@ BESIDE = {
     "plan-finish": [SAVE],
     "plan-run": [SAVE, "plan list -q"],
     "golden": [SAVE],
+    "restore-hard-branch-gone": [SAVE],
+    "session-create-worktree": [SAVE, CREATE],
+    "session-create-detached": [SAVE],
+    "session-delete-packed": [CREATE],
+    "task-cleanup-packed": ["task save --task 7 --stage start -m beside"],
+    "task-note": ["task note --task 7 meanwhile"],
+    "gate-cancel": ["gate answer g1 no"],
+    "gc-packed": [SAVE],
+    "doctor-fix": [SAVE],
+    "import-runs": ["import -q ../theirs --format runs"],
+    "import-plans": ["import -q ../theirs --format plans"],
+    "flow-run-gate": [SAVE, "gc -q"],
+    "flow-resume-gate": ["flow resume -q r1"],
+    "flow-fork": [SAVE],
+    "flow-cancel": ["flow resume -q r1"],
 }
 
 
