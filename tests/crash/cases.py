@@ -546,7 +546,7 @@ def gc_packed(making):
     return command
 
 
-@case("doctor-fix", again=SAME, unsound=True, short=False)
+@case("doctor-fix", again=SAME, acknowledges=False, unsound=True, short=False)
 def doctor_fix(making):
     """Somebody deleted the refs that keep snapshots."""
     making.first()
