@@ -139,9 +139,15 @@ int main(int c,char**v){ prctl(PR_SET_PDEATHSIG,SIGKILL); int o,tmo=60; const ch
   case'w':wcmd=optarg;break;case'e':err=atoi(optarg);break;case'p':persist=1;break;case'x':skip=optarg;break;default:return 2;}
  lg=fopen(lf,"we"); if(!lg)return 2; setvbuf(lg,0,_IOLBF,0); int pp[2]; if(pipe2(pp,O_CLOEXEC))return 2; child=fork();
  if(!child){ char x; setsid(); close(pp[1]); if(read(pp[0],&x,1)!=1)_exit(126);
-  struct sock_filter f[NT+8]; int n=0;
+  struct sock_filter f[NT+16]; int n=0;
   f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,arch));
   f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K,AUDIT_ARCH_X86_64,1,0);
+  f[n++]=(struct sock_filter)BPF_STMT(BPF_RET|BPF_K,SECCOMP_RET_ALLOW);
+  f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,nr));
+  /* most opens only read: the kernel lets them pass without a stop */
+  f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K,SYS_openat,0,4);
+  f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,args[2]));
+  f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JSET|BPF_K,O_CREAT|O_TRUNC,1,0);
   f[n++]=(struct sock_filter)BPF_STMT(BPF_RET|BPF_K,SECCOMP_RET_ALLOW);
   f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,nr));
   for(int i=0;i<NT;i++) f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K,T[i].nr,NT-i,0);
