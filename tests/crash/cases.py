@@ -3,6 +3,7 @@
 A case makes a folder with `project/` and `expect.json`. What the command should have done is learned by running it once
 without a fault on a copy.
 """
+import hashlib
 import json
 import os
 import shutil
@@ -20,10 +21,23 @@ class Making:
     def __init__(self, folder, git=True):
         self.folder = folder
         self.root = os.path.join(folder, "project")
-        os.makedirs(self.root)
-        if git:
-            self.git("init", "-q", "-b", "main", *[f"--ref-format={git}"] * (git is not True))
+        os.makedirs(folder)
+        if git == "worktree":
+            self.linked()
+        else:
+            os.mkdir(self.root)
+        if git and git != "worktree":
+            self.git("init", "-q", "-b", "main", *[git] * (git is not True))
         self.trees = {}
+
+    def linked(self):
+        """A work tree beside its repository, found by a path that holds in a copy of both."""
+        main = os.path.join(self.folder, "main")
+        ask("git", "init", "-q", "-b", "main", main, cwd=self.folder)
+        ask("git", "commit", "-q", "--allow-empty", "-m", "before", cwd=main)
+        ask("git", "worktree", "add", "-q", "--lock", "-b", "work", self.root, cwd=main)
+        with open(os.path.join(self.root, ".git"), "w") as file:
+            file.write("gitdir: ../main/.git/worktrees/project\n")
 
     @property
     def place(self):
@@ -33,7 +47,7 @@ class Making:
         return ask("git", *args, cwd=self.root)
 
     def stagepost(self, *args, codes=(0,)):
-        return ask(os.environ["STAGEPOST_BIN"], *args, cwd=self.root, codes=codes)
+        return self.place.stagepost(*args, codes=codes)
 
     def write(self, path, text, mode=0o644):
         whole = os.path.join(self.root, path)
@@ -103,12 +117,14 @@ CASES = {}
 
 
 def case(name, *, short=True, codes=(), atomic=False, git_acts=False, prunes=False, acknowledges=True, again=None, power=True,
-         steps=False):
-    """Enters a case into the table. The function returns the command, or the command and the one to try once more."""
+         steps=False, unsound=False, asks=None):
+    """Enters a case into the table. The function returns the command. `asks` is a line for the shell that says in words what was
+    done, as before or as after; `steps` how a run of steps stands after it; `unsound` is what is out of order until it was done."""
     def enter(make):
         CASES[name] = {"make": make, "short": short, "power": power, "expect": {
             "codes": [str(code) for code in codes], "atomic": atomic, "git_acts": git_acts, "prunes": prunes,
-            "acknowledges": acknowledges, "steps": steps, "again": again, "beside": "", "finally": []}}
+            "acknowledges": acknowledges, "steps": "completed" if steps is True else steps, "again": again,
+            "unsound": unsound, "asks": asks, "finally": []}}
         return make
     return enter
 
@@ -155,7 +171,15 @@ def save_reftable(making):
     return save(making)
 
 
-save_reftable.git = "reftable"
+save_reftable.git = "--ref-format=reftable"
+
+
+@case("save-sha256", atomic=True, again=MORE, short=False)
+def save_sha256(making):
+    return save(making)
+
+
+save_sha256.git = "--object-format=sha256"
 
 
 @case("save-plain", atomic=True, again=MORE)
@@ -225,6 +249,31 @@ def restore_hard(making):
     return f"restore -q --yes --mode hard {before_restore(making)}"
 
 
+@case("restore-hard-branch-gone", again=SAME, short=False)
+def restore_hard_branch_gone(making):
+    """The branch that the checkpoint was made on was deleted meanwhile."""
+    making.first()
+    making.git("switch", "-q", "-c", "topic")
+    making.write("src/main.c", "int main(void) { return 3; }\n")
+    making.commit("on the branch")
+    target = making.save("one")
+    making.git("switch", "-q", "main")
+    making.git("branch", "-q", "-D", "topic")
+    making.change()
+    return f"restore -q --yes --mode hard {target}"
+
+
+@case("restore-hard-unborn", again=SAME, short=False)
+def restore_hard_unborn(making):
+    """The checkpoint was made before the first commit."""
+    making.write("read me.txt", "one\n")
+    making.git("add", "-A")
+    target = making.save("one")
+    making.first()
+    making.change()
+    return f"restore -q --yes --mode hard {target}"
+
+
 @case("restore-plain", again=SAME)
 def restore_plain(making):
     making.first()
@@ -286,6 +335,53 @@ def session_create_hooks(making):
     return hooked(making, pre_commit="exit 0", commit_msg='echo "TICKET-1 $(cat "$1")" > "$1"', post_commit="exit 0")
 
 
+@case("session-create-named-hooks", atomic=True, again=MORE, short=False)
+def session_create_named_hooks(making):
+    """Hooks that the configuration names; a git that does not know them leaves them alone."""
+    making.git("config", "hook.one.event", "pre-commit")
+    making.git("config", "hook.one.command", "true")
+    return session_create(making)
+
+
+OLD_GIT = """#!/bin/sh
+# As git was before 2.36: there is no `git hook`.
+skip=
+for word; do
+  if test -n "$skip"; then skip=; continue; fi
+  case $word in
+    -c | -C | --git-dir | --work-tree | --namespace) skip=1 ;;
+    --list-cmds=builtins) {git} "$@" | grep -vx hook; exit ;;
+    -*) ;;
+    hook) echo "git: 'hook' is not a git command. See 'git --help'." >&2; exit 1 ;;
+    *) break ;;
+  esac
+done
+exec {git} "$@"
+"""
+
+
+@case("session-create-old-git", atomic=True, again=MORE, short=False)
+def session_create_old_git(making):
+    making.write("../bin/git", OLD_GIT.format(git=shutil.which("git")), mode=0o755)
+    return hooked(making, pre_commit="exit 0", commit_msg='echo "TICKET-1 $(cat "$1")" > "$1"')
+
+
+@case("session-create-worktree", atomic=True, again=MORE, short=False)
+def session_create_worktree(making):
+    return session_create(making)
+
+
+session_create_worktree.git = "worktree"
+
+
+@case("session-create-detached", atomic=True, again=MORE, short=False)
+def session_create_detached(making):
+    with_sessions(making)
+    making.git("checkout", "-q", "--detach")
+    making.write("read me.txt", "three\n")
+    return f"session create {SESSION} --phase validate --description three"
+
+
 @case("session-create-refs-hook", atomic=True, git_acts=True, again=MORE, short=False)
 def session_create_refs_hook(making):
     """git moves the branch by itself where a hook is told of refs, and a kill can leave its lock until the next command."""
@@ -297,7 +393,7 @@ def session_create_reftable(making):
     return session_create(making)
 
 
-session_create_reftable.git = "reftable"
+session_create_reftable.git = "--ref-format=reftable"
 
 
 @case("session-create-first", atomic=True, again=MORE, short=False)
@@ -329,6 +425,14 @@ def session_rollback_mixed(making):
 @case("session-delete", prunes=True, atomic=True)
 def session_delete(making):
     return f"session delete {SESSION} --checkpoint-id {with_sessions(making)}"
+
+
+@case("session-delete-packed", prunes=True, atomic=True, short=False)
+def session_delete_packed(making):
+    """The tag is a line in the file of all refs, as `git gc` leaves it."""
+    command = session_delete(making)
+    making.git("pack-refs", "--all")
+    return command
 
 
 def with_tasks(making):
@@ -367,6 +471,20 @@ def task_cleanup(making):
     return "task cleanup --max-per-task 1"
 
 
+@case("task-cleanup-packed", prunes=True, atomic=True, again=SAME, short=False)
+def task_cleanup_packed(making):
+    command = task_cleanup(making)
+    making.git("pack-refs", "--all")
+    return command
+
+
+@case("task-note", again=MORE, short=False, asks='"$S" task progress | sed "s/^[^]]*] //"')
+def task_note(making):
+    with_tasks(making)
+    making.stagepost("task", "note", "--task", "7", "so far so good")
+    return "task note --task 7 'and further'"
+
+
 def with_gate(making):
     making.first()
     making.save("one")
@@ -396,6 +514,12 @@ def gate_reopen(making):
     return "gate reopen g1 --files"
 
 
+@case("gate-cancel", atomic=True, short=False, again={"same": True, "codes": [0, 4]}, asks='"$S" gate list --all -q')
+def gate_cancel(making):
+    with_gate(making)
+    return "gate cancel g1 --why 'not today'"
+
+
 @case("gc", prunes=True, atomic=True, again=SAME)
 def gc(making):
     making.first()
@@ -412,6 +536,26 @@ def gc_plain(making):
 
 
 gc_plain.git = False
+
+
+@case("gc-packed", prunes=True, atomic=True, again=SAME, short=False)
+def gc_packed(making):
+    """The user's own `git gc` came first: refs are lines of one file, objects are in packs."""
+    command = gc(making)
+    making.git("gc", "-q")
+    return command
+
+
+@case("doctor-fix", again=SAME, acknowledges=False, unsound=True, short=False)
+def doctor_fix(making):
+    """Somebody deleted the refs that keep snapshots."""
+    making.first()
+    for number in range(3):
+        making.write("counted.txt", f"{number}\n")
+        making.save(f"number {number}")
+    for ref in making.git("for-each-ref", "--format=%(refname)", "refs/stagepost").split()[:2]:
+        making.git("update-ref", "-d", ref)
+    return "doctor --fix"
 
 
 def foreign(making):
@@ -437,6 +581,45 @@ def foreign(making):
 def import_(making):
     foreign(making)
     return "import ../theirs --format maestro"
+
+
+@case("import-runs", again=SAME, short=False)
+def import_runs(making):
+    """What the original program of runs leaves: a record, a registry, and a checkpoint with its checksum for each step."""
+    making.first()
+    folder = os.path.join(making.folder, "theirs/.claude/context/runs/run-001")
+    os.makedirs(os.path.join(folder, "checkpoints"))
+    run = {"run_id": "run-001", "workflow_id": "three", "selected_workflow": "three", "current_step": 3, "status": "failed",
+           "created_at": "2025-01-08T10:00:00.000Z", "updated_at": "2025-01-08T10:01:00.000Z", "task_queue": [], "owners": {},
+           "timestamps": {"started_at": "2025-01-08T10:00:00.000Z"}, "metadata": {"user_request": "theirs"}}
+    registry = {"run_id": "run-001", "workflow_id": "three", "artifacts": {}}
+    files = {"run.json": run, "artifact-registry.json": registry}
+    for step in (1, 2, 3):
+        name = f"checkpoint-step-{step}-173633000000{step}"
+        body = {"checkpoint_id": name, "run_id": "run-001", "workflow_id": "three", "step": step,
+                "timestamp": f"2025-01-08T10:00:0{step}.000Z", "run_record": run, "artifact_registry": registry,
+                "step_state": {"step_name": f"step {step}", "agent": "a", "artifacts": [], "validation_status": "pass"}}
+        checksum = hashlib.sha256(json.dumps(body, separators=(",", ":")).encode()).hexdigest()
+        files[f"checkpoints/{name}.json"] = dict(body, metadata={"checksum": checksum, "version": "1.0"})
+    for name, body in files.items():
+        with open(os.path.join(folder, name), "w") as file:
+            json.dump(body, file, indent=2)
+    return "import ../theirs --format runs"
+
+
+@case("import-plans", again=SAME, short=False)
+def import_plans(making):
+    making.first()
+    folder = os.path.join(making.folder, "theirs/checkpoints/plans")
+    os.makedirs(folder)
+    for iteration in (1, 2):
+        envelope = {"run_id": "0a1b2c3d", "iteration": iteration}
+        for kind, payload in (("raw", {"plan": {"sections": [iteration]}}), ("evaluation", {"score": 4 + iteration, "decision": "SOFT_FAIL"})):
+            with open(os.path.join(folder, f"song_0a1b2c3d_iter0{iteration}_{kind}.json"), "w") as file:
+                json.dump(dict(envelope, checkpoint_type=kind, **payload), file, indent=2)
+    with open(os.path.join(folder, "song_final.json"), "w") as file:
+        json.dump({"status": "INCOMPLETE", "plan": {"sections": [2]}, "iterations": 2, "best_score": 6}, file, indent=2)
+    return "import ../theirs --format plans"
 
 
 @case("export", again=SAME, atomic=True)
@@ -474,6 +657,44 @@ def flow_resume(making):
     making.stagepost("flow", "run", "-q", "flow.yaml", "--run-id", "r1", codes=(1,))
     making.write("missing.txt", "now it is there\n")
     return "flow resume -q r1"
+
+
+WAITS = "|| test $? = 6"
+
+
+def with_question(making):
+    with_flow(making)
+    making.write("flow.yaml", FLOW.replace("  - {id: two,", "  - {id: sure, ask: {message: Go on?}}\n  - {id: two,"))
+
+
+@case("flow-run-gate", steps="awaiting_approval", acknowledges=False, short=False, again=dict(
+    SAME, command=f'flow resume -q r1 {WAITS} || "$S" flow run -q flow.yaml --run-id r1 {WAITS}'))
+def flow_run_gate(making):
+    """A run that comes to a question, and waits."""
+    with_question(making)
+    return f"flow run -q flow.yaml --run-id r1 {WAITS}"
+
+
+@case("flow-resume-gate", steps=True, acknowledges=False, short=False, again=dict(
+    SAME, command="flow resume -q r1 || $S flow show r1 --json | grep -q complete"))
+def flow_resume_gate(making):
+    """The question was answered, and the run goes on."""
+    with_question(making)
+    making.stagepost("flow", "run", "-q", "flow.yaml", "--run-id", "r1", codes=(6,))
+    making.stagepost("gate", "answer", "@", "yes")
+    return "flow resume -q r1"
+
+
+@case("flow-fork", atomic=True, short=False, again={"same": True, "codes": [0, 4]}, asks='"$S" flow list --all -q | sort')
+def flow_fork(making):
+    flow_resume(making)
+    return "flow fork r1 --from-step one --run-id r2"
+
+
+@case("flow-cancel", atomic=True, short=False, again={"same": True, "codes": [0, 4]}, asks='"$S" flow show r1 --json | grep -o "\"status\": *\"[a-z]*\"" | head -1')
+def flow_cancel(making):
+    flow_resume(making)
+    return "flow cancel r1 -m 'not needed'"
 
 
 @case("flow-cleanup", atomic=True, prunes=True, acknowledges=False, again=SAME)
@@ -572,6 +793,21 @@ BESIDE = {
     "plan-finish": [SAVE],
     "plan-run": [SAVE, "plan list -q"],
     "golden": [SAVE],
+    "restore-hard-branch-gone": [SAVE],
+    "session-create-worktree": [SAVE, CREATE],
+    "session-create-detached": [SAVE],
+    "session-delete-packed": [CREATE],
+    "task-cleanup-packed": ["task save --task 7 --stage start -m beside"],
+    "task-note": ["task note --task 7 meanwhile"],
+    "gate-cancel": ["gate answer g1 no"],
+    "gc-packed": [SAVE],
+    "doctor-fix": [SAVE],
+    "import-runs": ["import -q ../theirs --format runs"],
+    "import-plans": ["import -q ../theirs --format plans"],
+    "flow-run-gate": [SAVE, "gc -q"],
+    "flow-resume-gate": ["flow resume -q r1"],
+    "flow-fork": [SAVE],
+    "flow-cancel": ["flow resume -q r1"],
 }
 
 
@@ -581,11 +817,13 @@ def make(name, folder):
     state = os.path.join(folder, "state")
     making = Making(state, git=getattr(entry["make"], "git", True))
     command = f'cd project && "$STAGEPOST_BIN" {entry["make"](making)}'
-    expect = dict(entry["expect"], case=name, before=seen(making.place), trees=making.trees)
+    before = 'PATH="$PWD/bin:$PATH"; ' if os.path.isdir(os.path.join(state, "bin")) else ""
+    command = before + command
+    expect = dict(entry["expect"], case=name, before=seen(making.place, entry), trees=making.trees)
     getattr(entry["make"], "untouched", lambda _: None)(making)
     if expect["again"]:
         other = expect["again"].get("command")
-        other = other and f'cd project && S="$STAGEPOST_BIN"; "$S" {other}'
+        other = other and f'{before}cd project && S="$STAGEPOST_BIN"; "$S" {other}'
         expect["again"] = dict(expect["again"], command=other or command)
     copy = os.path.join(folder, "learned")
     subprocess.run(["cp", "-a", state, copy], check=True)
@@ -593,9 +831,10 @@ def make(name, folder):
     if str(done.returncode) not in ("0", *expect["codes"]):
         raise Bad(f"case {name}: `{command}` fails without a fault: {done.stderr}")
     after = Place(os.path.join(copy, "project"))
-    expect["after"] = seen(after)
+    expect["after"] = seen(after, entry)
     files = {path: what for path, what in after.files().items() if not path.endswith(".ignored")}
-    fresh = [one for one in after.log() if (one.get("snapshot") or {}).get("tree")][:1]
+    known = {one["id"] for one in (making.place.log() if has_store(making.place) else [])}
+    fresh = [one for one in after.log() if (one.get("snapshot") or {}).get("tree") and one["id"] not in known][:1]
     expect["after_trees"] = {one["snapshot"]["tree"]: files for one in fresh if not one["kind"]["type"] == "safety"}
     with open(os.path.join(state, "expect.json"), "w") as file:
         json.dump(expect, file)
@@ -603,10 +842,11 @@ def make(name, folder):
     return state, command
 
 
-def seen(place):
-    listed = place.log() if has_store(place) else []
-    return {"state": place.state(), "records": [record(one) for one in listed]}
+def seen(place, entry):
+    listed, asks = place.log() if has_store(place) else [], entry["expect"]["asks"]
+    return {"state": place.state(), "records": [record(one) for one in listed], "told": place.shell(asks) if asks else None}
 
 
 def has_store(place):
-    return any(os.path.exists(os.path.join(place.root, at, "store.db")) for at in (".git/stagepost", ".stagepost"))
+    folders = [os.path.join(place.root, ".stagepost")] + ([os.path.join(place.common, "stagepost")] if place.has_git else [])
+    return any(os.path.exists(os.path.join(folder, "store.db")) for folder in folders)

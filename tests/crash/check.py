@@ -12,6 +12,8 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from place import Bad, Place, ask, record, timed  # noqa: E402
 
+NOTES = os.environ.get("CRASH_NOTES")
+
 # A second is what we promise; the machine that runs this may be busy with other things.
 RECOVERED_WITHIN = float(os.environ.get("CRASH_PATIENCE", "3"))
 
@@ -27,17 +29,19 @@ class Check:
         self.hit = os.environ["KS_HIT"] == "1"
         with open(os.environ["KS_ACK"], errors="replace") as file:
             self.ack = file.read()
-        self.empty = False
+        self.empty, self.refs = False, {}
+        self.beside = os.environ.get("CRASH_BESIDE", "")
         self.acknowledged = self.ack.endswith("\n") and self.expect["acknowledges"] or self.rc == "0"
 
     def run(self):
         if self.mode == "stop":
-            return self.beside()
+            return self.together()
         self.exit_code()
         self.git_is_free()
         self.place.views()
         listed = self.next_command()
         self.is_sound(listed)
+        self.refs = self.place.refs() if self.place.has_git else {}
         self.is_whole(listed)
         self.restorable(listed)
         self.again()
@@ -48,7 +52,9 @@ class Check:
         """What the files that others read say is what the store says, once commands went through."""
         if self.expect["again"] is None:
             return
-        views, listed = self.place.views(), self.place.log()
+        views = self.place.views()
+        # Where nobody reads files, there is nothing to compare them with.
+        listed = self.place.log() if views else []
         live = [one for one in listed if one["kind"]["type"] != "safety"]
         for path, view in views.items():
             if path.endswith("checkpoints.json") and "/sessions/" in path:
@@ -63,8 +69,8 @@ class Check:
                     tasks[one["run"], one["kind"]["stage"]] = one["metadata"]["git"]["commit"]
                 if shown != sorted(tasks.values()):
                     raise Bad(f"{path} shows {shown} instead of {sorted(tasks.values())}")
-            if path.endswith("/run.json") and self.expect["steps"] and view["status"] != "completed":
-                raise Bad(f"{path} shows {view['status']} of a run that is done")
+            if path.endswith("/run.json") and self.expect["steps"] and view["status"] != self.expect["steps"]:
+                raise Bad(f"{path} shows {view['status']} instead of {self.expect['steps']}")
 
     def exit_code(self):
         """An error has a name and an exit code; nothing panics."""
@@ -81,22 +87,22 @@ class Check:
         if "database is locked" in said:
             raise Bad("it says that the database is locked")
 
+    def note(self, **what):
+        """Writes down what is worth a figure, faults only."""
+        if NOTES and os.environ["KS_K"] != "0":
+            with open(NOTES, "a") as file:
+                file.write(json.dumps(dict(what, fault=os.environ["KS_FAULT"], point=os.environ["KS_POINT"])) + "\n")
+
     def git_is_free(self):
         left = self.place.left_locks()
-        note = os.environ.get("CRASH_LOCKS")
-        if left and note:
-            with open(note, "a") as file:
-                file.write(" ".join(left) + "\n")
+        self.note(locks=len(left))
         if left and not self.expect["git_acts"]:
             raise Bad(f"left in the way of the user's git: {left}")
 
     def next_command(self):
         """The next command works, and puts right what was cut off, in a moment."""
         listed, took, busy = timed(self.listed)
-        note = os.environ.get("CRASH_TIMES")
-        if note:
-            with open(note, "a") as file:
-                file.write(f"{took:.3f} {busy:.3f} {self.expect['case']} before {os.environ.get('KS_POINT')}\n")
+        self.note(took=round(took, 3), busy=round(busy, 3))
         if took > RECOVERED_WITHIN:
             raise Bad(f"the next command took {took:.1f} s")
         left = self.place.left_locks(own=True)
@@ -111,7 +117,7 @@ class Check:
         """Whether git was told that it could not remove this lock of its own, and went on with a good conscience. Nobody can know that
         it is not in use; a person removes it, here as there."""
         call, _, path = os.environ.get("KS_POINT", "").partition(" ")
-        return self.mode.startswith("errno:") and call in ("unlink", "unlinkat") and path.endswith(lock)
+        return self.mode.startswith("errno:") and call in ("unlink", "unlinkat") and path.endswith(lock.removeprefix("../"))
 
     def listed(self):
         """What is listed. Before the first save of a project, that nothing was saved is an answer."""
@@ -125,14 +131,14 @@ class Check:
         if self.empty:
             return
         told = self.place.told("verify", codes=(0, 5))
-        if not told["sound"]:
+        if not told["sound"] and (self.acknowledged or not self.expect["unsound"]):
             raise Bad(f"verify finds damage: {json.dumps(told['damage'])[:300]}")
         runs = {}
         for one in listed:
             runs.setdefault(one["run"], []).append(one["seq"])
         for run, seqs in runs.items():
             whole = list(range(max(seqs), 0, -1))
-            if not self.expect["prunes"] and "cleanup" not in self.expect["beside"] and sorted(seqs, reverse=True) != whole:
+            if not self.expect["prunes"] and "cleanup" not in self.beside and sorted(seqs, reverse=True) != whole:
                 raise Bad(f"run {run} has the places {seqs}")
         if len({one["id"] for one in listed}) != len(listed):
             raise Bad("an id is there twice")
@@ -143,9 +149,7 @@ class Check:
         if self.expect["steps"] and not self.acknowledged:
             # What steps did stays done; going on is what must work.
             return
-        now = self.place.state()
-        if self.steps_unsynced():
-            now = after["state"]
+        now = after["state"] if self.steps_unsynced() else self.place.state(self.refs)
         wanted = [after["state"]] if self.acknowledged else [before["state"], after["state"]]
         if now not in wanted:
             raise Bad(f"half done: {self.difference(now, wanted)}")
@@ -164,6 +168,10 @@ class Check:
         if self.expect["atomic"] and sorted(records) not in (sorted(before["records"]), sorted(after["records"])):
             raise Bad(f"part of the records: {records}")
         self.marked(listed)
+        if self.expect["asks"]:
+            told, known = self.place.shell(self.expect["asks"]), [part["told"] for part in (before, after)]
+            if told not in (known[1:] if self.acknowledged else known):
+                raise Bad(f"`{self.expect['asks']}` says {told!r} instead of {known}")
 
     def steps_unsynced(self):
         """Whether files of the project may be lost without anyone's fault: what a step writes, nobody syncs but the step."""
@@ -182,7 +190,7 @@ class Check:
         """A tag of ours has its record, and a record that names a tag has it."""
         if not self.place.has_git:
             return
-        tags = set(self.place.git("for-each-ref", "--format=%(refname:strip=2)", "refs/tags/checkpoint-*").split())
+        tags = {name.removeprefix("refs/tags/") for name in self.refs if name.startswith("refs/tags/checkpoint-")}
         # Those of another program stand there before they are imported.
         tags -= {tag for tag in tags if tag.startswith("checkpoint-3f2b8a52-")}
         named = {one["metadata"]["git"]["tag"] for one in listed
@@ -202,8 +210,10 @@ class Check:
         chosen.update({one["id"]: one for one in candidates if one["id"] in self.ack})
         for one in chosen.values():
             copy = os.path.join(self.folder, "copy")
-            shutil.copytree(self.place.root, copy, symlinks=True)
-            back = Place(copy)
+            os.mkdir(copy)
+            parts = [name for name in ("project", "main", "bin") if os.path.isdir(os.path.join(self.folder, name))]
+            ask("cp", "-a", *parts, "copy", cwd=self.folder)
+            back = Place(os.path.join(copy, "project"))
             back.stagepost("restore", one["id"], "--yes")
             found = {path: what for path, what in back.files().items() if not path.endswith(".ignored")}
             if found != known[one["snapshot"]["tree"]]:
@@ -212,16 +222,20 @@ class Check:
 
     def reachable(self, listed):
         """A ref keeps every snapshot, or git would throw it away one day."""
-        apart = os.path.join(".git", "stagepost", "snapshots.git")
-        where = ["--git-dir", apart] if os.path.isdir(os.path.join(self.place.root, apart)) else []
-        refs = self.place.git(*where, "for-each-ref", "--format=%(refname:strip=3) %(objectname)", "refs/stagepost").splitlines()
-        held = dict(line.rsplit(" ", 1) for line in refs)
+        apart = os.path.join(self.place.common, "stagepost", "snapshots.git")
+        refs = self.refs
+        if os.path.isdir(apart):
+            lines = self.place.git("--git-dir", apart, "for-each-ref", "--format=%(refname) %(objectname)", "refs/stagepost").splitlines()
+            refs = dict(line.split(" ") for line in lines)
+        held = {name.rsplit("/", 1)[1]: commit for name, commit in refs.items() if name.startswith("refs/stagepost/")}
         for one in listed:
             snapshot = one.get("snapshot")
+            if self.expect["unsound"] and not self.acknowledged:
+                continue
             if snapshot and held.get(one["id"]) != snapshot["commit"]:
                 raise Bad(f"no ref keeps {one['run']}/{one['seq']}")
 
-    def beside(self):
+    def together(self):
         """Another command ran in a gap of this one: both did all of their work or none, and nobody heard of a lock."""
         said = open(os.environ["KS_ERR"], errors="replace").read()
         ended, other = "0", ""
@@ -233,10 +247,10 @@ class Check:
         if "it was done and recorded" in other:
             ended = "75"
         # Before it is written down that a run or a restore began or a gate was opened, there is none.
-        early = ("3",) if self.expect["beside"].startswith(("flow", "undo", "gate answer")) else ()
+        early = ("3",) if self.beside.startswith(("flow", "undo", "gate answer")) else ()
         # What was deleted or undone before it began is not gone on with.
         gone = ("cleanup", "was deleted"), ("undo", "no restore to undo")
-        late = ("3",) if any(does in self.expect["beside"] and why in said for does, why in gone) else ()
+        late = ("3",) if any(does in self.beside and why in said for does, why in gone) else ()
         if self.rc not in ("0", "4", "75", *late) or ended not in ("0", "4", "75", *early):
             raise Bad(f"ended with {self.rc} ({said[-200:].strip()}), the other with {ended} ({other[-200:].strip()})")
         if "0" not in (self.rc, ended):
@@ -250,9 +264,10 @@ class Check:
             lost = [one for one in wanted if one not in without_places and not self.expect["prunes"]]
             if lost:
                 raise Bad(f"acknowledged but not there: {lost}")
-        if ended == "0" and "beside" in self.expect["beside"] and self.hit:
+        if ended == "0" and "beside" in self.beside and self.hit:
             if sum(one[2] == "beside" for one in without_places) != 1:
                 raise Bad("the other was acknowledged and is not there once")
+        self.refs = self.place.refs() if self.place.has_git else {}
         self.marked(listed)
         self.goes_on()
 

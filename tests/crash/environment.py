@@ -11,6 +11,8 @@ SETTINGS = """[user]
 \tauto = 0
 [maintenance]
 \tauto = false
+[init]
+\ttemplateDir = ~/template
 """
 
 
@@ -29,6 +31,11 @@ def settle(work):
     os.makedirs(home)
     with open(os.path.join(home, ".gitconfig"), "w") as file:
         file.write(SETTINGS)
+    # What git puts into a new repository, without its examples of hooks: they would be a third of all files to copy.
+    for name in ("hooks", "info"):
+        os.makedirs(os.path.join(home, "template", name))
+    with open(os.path.join(home, "template", "info", "exclude"), "w") as file:
+        file.write("# What only you ignore.\n")
     # A copy: somebody may build while this runs.
     binary = shutil.copy(program(), os.path.join(work, "stagepost"))
     for name in list(os.environ):

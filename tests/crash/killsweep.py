@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """killsweep - crash a command at every write-class system call and check what is left.
 
-Independent of any project: it needs Linux x86_64, python3 >= 3.8 and a C compiler.
+Independent of any project: it needs Linux x86_64, python3 >= 3.9 and a C compiler.
 
   killsweep.py --init STATE_DIR --run 'CMD' --verify 'CMD' [options]
 
@@ -35,14 +35,17 @@ Power loss        --power ext4|xfs|btrfs: the copy lives on a loop-mounted image
                   of the unsynced data are written first, with and without that commit (reordering).
 
 The commands run with the copy as working directory; {dir} is replaced by its path. The
-verify command also gets KS_DIR, KS_K (0 = no fault), KS_POINT, KS_ACK (file with the
+verify command also gets KS_DIR, KS_K (0 = no fault), KS_FAULT (kill, ENOSPC, ENOSPC+, power, ...), KS_POINT, KS_ACK (file with the
 command's stdout: print a line per acknowledged operation and let verify insist on it),
 KS_ERR (file with its stderr), KS_HIT (1 = the fault was met), KS_RC (exit status of CMD, or 'killed'), KS_PHASE (verify, rerun) and, with mode stop, KS_WHILE_RC
 and KS_WHILE_OUT (status and output file of the --while command). Exit 0 = state good.
 --rerun runs CMD again after the verify, without a fault, asks for exit 0 and verifies again
 (no stale lock may stop the work). Exit status: 0 no failure, 1 failures, 2 usage/setup.
+--verify-python FILE instead of --verify: FILE is loaded once, and its main() runs in a fork for each point, in the same
+folder with the same environment; what it returns is the exit status. No interpreter is started for each point then.
 """
-import argparse, concurrent.futures as cf, ctypes, errno, hashlib, json, os, random, shutil, signal, subprocess, sys, tempfile, time
+import argparse, concurrent.futures as cf, ctypes, errno, functools, hashlib, importlib.util, json, multiprocessing, os, random, select
+import shutil, signal, subprocess, sys, tempfile, time, traceback
 
 TRACER = r'''
 #define _GNU_SOURCE
@@ -136,9 +139,15 @@ int main(int c,char**v){ prctl(PR_SET_PDEATHSIG,SIGKILL); int o,tmo=60; const ch
   case'w':wcmd=optarg;break;case'e':err=atoi(optarg);break;case'p':persist=1;break;case'x':skip=optarg;break;default:return 2;}
  lg=fopen(lf,"we"); if(!lg)return 2; setvbuf(lg,0,_IOLBF,0); int pp[2]; if(pipe2(pp,O_CLOEXEC))return 2; child=fork();
  if(!child){ char x; setsid(); close(pp[1]); if(read(pp[0],&x,1)!=1)_exit(126);
-  struct sock_filter f[NT+8]; int n=0;
+  struct sock_filter f[NT+16]; int n=0;
   f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,arch));
   f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K,AUDIT_ARCH_X86_64,1,0);
+  f[n++]=(struct sock_filter)BPF_STMT(BPF_RET|BPF_K,SECCOMP_RET_ALLOW);
+  f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,nr));
+  /* most opens only read: the kernel lets them pass without a stop */
+  f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K,SYS_openat,0,4);
+  f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,args[2]));
+  f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JSET|BPF_K,O_CREAT|O_TRUNC,1,0);
   f[n++]=(struct sock_filter)BPF_STMT(BPF_RET|BPF_K,SECCOMP_RET_ALLOW);
   f[n++]=(struct sock_filter)BPF_STMT(BPF_LD|BPF_W|BPF_ABS,offsetof(struct seccomp_data,nr));
   for(int i=0;i<NT;i++) f[n++]=(struct sock_filter)BPF_JUMP(BPF_JMP|BPF_JEQ|BPF_K,T[i].nr,NT-i,0);
@@ -187,6 +196,45 @@ def build_tracer():
 def sh(cmd, **kw):
     return subprocess.run(cmd, capture_output=True, text=True, **kw)
 
+def load(path):
+    """Loads the verify program, which may import what stands beside it."""
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location("verify", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main
+
+def forked(function, cwd, env, timeout):
+    """Calls a function in a fork. Returns its exit status, or None if it took too long, and what it printed."""
+    out, into = os.pipe()
+    pid = os.fork()
+    if not pid:
+        code = 1
+        try:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            os.setsid()
+            os.dup2(into, 1); os.dup2(into, 2)
+            os.chdir(cwd); os.environ.update(env)
+            sys.stdout = sys.stderr = os.fdopen(1, "w", errors="replace", closefd=False)
+            try:
+                code = function() or 0
+            except BaseException:
+                traceback.print_exc()
+            sys.stdout.flush()
+        finally:
+            os._exit(code)
+    os.close(into)
+    # What a child of it leaves running holds the pipe open: its own end counts, not that of the pipe.
+    end, said, until, code = os.pidfd_open(pid), b"", time.monotonic() + timeout, None
+    while (left := until - time.monotonic()) > 0 and code is None:
+        ready = select.select([out, end], [], [], left)[0]
+        if out in ready and (more := os.read(out, 65536)): said += more
+        elif ready: code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if code is None:
+        os.killpg(pid, signal.SIGKILL); os.waitpid(pid, 0)
+    os.close(out); os.close(end)
+    return code, said.decode(errors="replace")
+
 class Place:
     """A fresh copy of the initial state, on a plain directory or on its own loop image."""
     def __init__(self, a, name):
@@ -195,7 +243,7 @@ class Place:
         self.dir, self.img, self.mnts = os.path.join(self.base, "d"), None, []
         if a.power:
             self.img = os.path.join(self.base, "img")
-            shutil.copyfile(a.template, self.img)      # already formatted and filled
+            subprocess.run(["cp", "--sparse=always", a.template, self.img], check=True)      # already formatted and filled
             os.mkdir(self.dir)
             self.mount(self.img, self.dir)
             self.dir = os.path.join(self.dir, "s")
@@ -276,9 +324,29 @@ def make_template(a):
     finally:
         subprocess.run(["umount", at], check=True)
 
+VERIFY = None                                # the function that looks at what is left, if it is one
+
+def each(a, points):
+    """Runs all points, side by side in processes of their own: a fork of a process with threads is not safe."""
+    if a.jobs == 1:
+        return [one(a, *point) for point in points]
+    with cf.ProcessPoolExecutor(a.jobs, mp_context=multiprocessing.get_context("fork")) as ex:
+        try:
+            return list(ex.map(functools.partial(star, a), points))
+        except BaseException:
+            ex.shutdown(cancel_futures=True)
+            raise
+
+def star(a, point):
+    return one(a, *point)
+
+def fault(a, k):
+    """What call k meets, in a word."""
+    return "power" if a.power else errno.errorcode[a.err[k % len(a.err)]] + "+" * a.persist if a.m == "e" else a.mode
+
 def one(a, k, seed=0):
     """Run with the fault at call k (0: none). Returns a dict."""
-    res = {"k": k, "seed": seed, "ok": True, "hit": False, "point": "", "fail": []}
+    res = {"k": k, "seed": seed, "ok": True, "hit": False, "point": "", "fail": [], "fault": fault(a, k)}
     pl = None
     try:
         pl = Place(a, f"k{k}.{seed}")
@@ -289,7 +357,7 @@ def one(a, k, seed=0):
         if a.skip: t += ["-x", a.skip]
         if a.m == "e": t += ["-e", str(a.err[k % len(a.err)])] + (["-p"] if a.persist else [])
         if a.m == "s": t += ["-w", a.while_.replace("{dir}", pl.dir)]
-        env = dict(os.environ, KS_DIR=pl.dir, KS_K=str(k))
+        env = dict(os.environ, KS_DIR=pl.dir, KS_K=str(k), KS_FAULT=res["fault"])
         with open(ack, "wb") as so, open(os.path.join(pl.base, "err"), "wb") as se:
             subprocess.run(t + ["--", "/bin/sh", "-c", "exec " + run if a.exec_ else run], cwd=pl.dir, stdout=so,
                            stderr=se, stdin=subprocess.DEVNULL, env=env)
@@ -314,13 +382,18 @@ def one(a, k, seed=0):
         env.update(KS_DIR=pl.dir, KS_ACK=ack, KS_ERR=os.path.join(pl.base, "err"), KS_POINT=res["point"], KS_RC=rc,
                    KS_HIT="1" if res["hit"] else "0", KS_PHASE="verify")
         def verify(tag):
+            if VERIFY:
+                code, said = forked(VERIFY, pl.dir, env, a.timeout)
+                if code is None: res["fail"].append(f"{tag} hung")
+                elif code: res["fail"].append(f"{tag}: exit {code}: " + said.strip().replace("\n", " | ")[-700:])
+                return
             try:
                 v = subprocess.run(a.verify.replace("{dir}", pl.dir), shell=True, cwd=pl.dir, env=env, capture_output=True,
                                    text=True, errors="replace", timeout=a.timeout, stdin=subprocess.DEVNULL)
             except subprocess.TimeoutExpired:
                 res["fail"].append(f"{tag} hung"); return
             if v.returncode:
-                res["fail"].append(f"{tag}: exit {v.returncode}: " + (v.stdout + v.stderr).strip().replace("\n", " | ")[-300:])
+                res["fail"].append(f"{tag}: exit {v.returncode}: " + (v.stdout + v.stderr).strip().replace("\n", " | ")[-700:])
         verify("verify")
         if a.rerun and k and res["hit"]:
             try:
@@ -329,7 +402,7 @@ def one(a, k, seed=0):
                 with open(ack, "a") as f: f.write(r2.stdout)
                 env["KS_PHASE"] = "rerun"
                 if r2.returncode:
-                    res["fail"].append(f"rerun: exit {r2.returncode}: " + (r2.stdout + r2.stderr).strip().replace("\n", " | ")[-300:])
+                    res["fail"].append(f"rerun: exit {r2.returncode}: " + (r2.stdout + r2.stderr).strip().replace("\n", " | ")[-700:])
                 else:
                     verify("verify after rerun")
             except subprocess.TimeoutExpired:
@@ -343,7 +416,7 @@ def one(a, k, seed=0):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--init", help="directory copied as the initial state (default: empty)")
-    p.add_argument("--run", required=True); p.add_argument("--verify", required=True)
+    p.add_argument("--run", required=True); p.add_argument("--verify"); p.add_argument("--verify-python", metavar="FILE")
     p.add_argument("--mode", default="kill"); p.add_argument("--scope", default="all", choices=["all", "caller", "root"])
     p.add_argument("--while", dest="while_", default="", help="command run while the caller is held (mode stop)")
     p.add_argument("--rerun", action="store_true"); p.add_argument("--net", action="store_true")
@@ -359,6 +432,10 @@ def main():
     p.add_argument("--json", help="write all results here"); p.add_argument("--list", action="store_true", help="list the points and stop")
     p.add_argument("--show", type=int, default=10, help="failures printed")
     a = p.parse_args()
+    if bool(a.verify) == bool(a.verify_python): p.error("one of --verify and --verify-python is needed")
+    if a.verify_python:
+        global VERIFY
+        VERIFY = load(a.verify_python)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     a.err, a.persist = [], False
     a.m = {"kill": "k", "torn": "t", "stop": "s"}.get(a.mode)
@@ -377,7 +454,7 @@ def main():
     if a.power == "btrfs": a.jobs = 1              # copies share one file-system id; btrfs wants one at a time
     a.power_size = a.power_size or {"ext4": 32, "xfs": 320, "btrfs": 128, None: 0}[a.power]
     a.exe = build_tracer()
-    base = a.work or ("/tmp" if a.power else "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp")
+    base = a.work or ("/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp")
     a.work = tempfile.mkdtemp(prefix="ks.", dir=base)
     t0, rows, bad = time.time(), [], []
     try:
@@ -400,8 +477,7 @@ def main():
                 ks = [k for k in ks if k <= len(z["points"]) and "write" in z["points"][k - 1].split()[0]]
             if a.max and len(ks) > a.max:
                 ks = sorted({ks[i * len(ks) // a.max] for i in range(a.max)} | {ks[-1]})
-        with cf.ThreadPoolExecutor(a.jobs) as ex:
-            for r in ex.map(lambda t: one(a, *t), [(k, s) for k in ks for s in range(a.shuffle)]): rows.append(r)
+        rows += each(a, [(k, s) for k in ks for s in range(a.shuffle)])
         k = n + 1                                  # until the command completes (it may make more calls than
         while not a.only and k < 4 * n + 100:      # the first run did); with --power this is the cut after the end
             last = [one(a, k, s) for s in range(a.shuffle)]

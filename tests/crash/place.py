@@ -29,16 +29,34 @@ def ask(program, *args, cwd, codes=(0,), env=None, limit=60):
     return done.stdout
 
 
+def repository(found):
+    """Where a work tree keeps what is its own and what it shares with others, if there is git."""
+    if os.path.isdir(found):
+        return found, found
+    if not os.path.isfile(found):
+        return None, None
+    with open(found) as file:
+        own = os.path.normpath(os.path.join(os.path.dirname(found), file.read().removeprefix("gitdir: ").strip()))
+    return own, os.path.normpath(os.path.join(own, "../.."))
+
+
 class Place:
-    """A project folder."""
+    """A project folder; programs in `bin` beside it go before all others."""
 
     def __init__(self, root):
         self.root = root
-        self.has_git = os.path.isdir(os.path.join(root, ".git"))
+        self.own, self.common = repository(os.path.join(root, ".git"))
+        self.has_git = self.common is not None
         self.binary = os.environ["STAGEPOST_BIN"]
+        programs = os.path.join(os.path.dirname(root), "bin")
+        self.env = {"PATH": programs + ":" + os.environ["PATH"]} if os.path.isdir(programs) else None
 
     def stagepost(self, *args, codes=(0,)):
-        return ask(self.binary, *args, cwd=self.root, codes=codes)
+        return ask(self.binary, *args, cwd=self.root, codes=codes, env=self.env)
+
+    def shell(self, line, codes=(0,)):
+        """What a line for the shell prints, in which `$S` is the program."""
+        return ask("/bin/sh", "-c", line, cwd=self.root, codes=codes, env=dict(self.env or {}, S=self.binary))
 
     def told(self, *args, codes=(0,)):
         return json.loads(self.stagepost(*args, "--json", codes=codes))
@@ -86,18 +104,32 @@ class Place:
             kind = "run " if about.st_mode & 0o100 else "file "
             return kind + hashlib.sha256(file.read()).hexdigest()
 
-    def repository(self):
+    def refs(self):
+        """Every ref and what it names, by one question."""
+        lines = self.git("for-each-ref", "--format=%(objectname) %(refname)").splitlines()
+        return {name: object for object, name in (line.split(" ", 1) for line in lines)}
+
+    def head(self):
+        """The branch that HEAD names, or nothing."""
+        with open(os.path.join(self.own, "HEAD")) as file:
+            text = file.read().strip()
+        if text.endswith("/.invalid"):
+            # Refs are no files here.
+            return self.git("symbolic-ref", "-q", "HEAD", codes=(0, 1)).strip()
+        return text.removeprefix("ref: ") if text.startswith("ref: ") else ""
+
+    def repository(self, refs):
         """Where HEAD, branch, index, tags and stash stand. Names of commits are left out: they hold times."""
         if not self.has_git:
             return None
-        head = self.git("symbolic-ref", "-q", "HEAD", codes=(0, 1)).strip()
         log = self.git("log", "--format=%T %s", codes=(0, 128)).splitlines()
-        names = "for-each-ref --format=%(refname) refs/heads refs/stash refs/remotes refs/notes"
-        return {"branch": head, "log": log, "index": self.git("ls-files", "-s", "-t"),
-                "refs": self.git(*names.split()).split()}
+        theirs = ("refs/heads/", "refs/stash", "refs/remotes/", "refs/notes/")
+        return {"branch": self.head(), "log": log, "index": self.git("ls-files", "-s", "-t"),
+                "refs": [name for name in refs if name.startswith(theirs)]}
 
-    def state(self):
-        return {"files": self.files(), "repository": self.repository()}
+    def state(self, refs=None):
+        """Files and repository; refs that were just asked for need not be asked for again."""
+        return {"files": self.files(), "repository": self.repository(refs or (self.has_git and self.refs()))}
 
     def log(self):
         return self.told("log", "--all", "-n", "0")["checkpoints"]
@@ -106,7 +138,7 @@ class Place:
         """Locks in the repository that would stop the user's own git; with `own`, also those that only look like it. Locks
         of our own refs and of our tags stop nobody, and the next command removes them."""
         found = []
-        for folder, folders, names in os.walk(os.path.join(self.root, ".git")):
+        for folder, folders, names in os.walk(self.common or ""):
             folders[:] = [name for name in folders if name not in ("stagepost", "objects")]
             found += [os.path.relpath(os.path.join(folder, name), self.root) for name in names if name.endswith(".lock")]
         return sorted(name for name in found if own or ("stagepost" not in os.path.basename(name) and "/refs/tags/" not in name))
