@@ -116,13 +116,13 @@ class Making:
 CASES = {}
 
 
-def case(name, *, short=True, codes=(), atomic=False, git_acts=False, prunes=False, acknowledges=True, again=None, power=True,
+def case(name, *, short=True, codes=(), atomic=False, prunes=False, acknowledges=True, again=None, power=True,
          steps=False, unsound=False, asks=None):
     """Enters a case into the table. The function returns the command. `asks` is a line for the shell that says in words what was
     done, as before or as after; `steps` how a run of steps stands after it; `unsound` is what is out of order until it was done."""
     def enter(make):
         CASES[name] = {"make": make, "short": short, "power": power, "expect": {
-            "codes": [str(code) for code in codes], "atomic": atomic, "git_acts": git_acts, "prunes": prunes,
+            "codes": [str(code) for code in codes], "atomic": atomic, "prunes": prunes,
             "acknowledges": acknowledges, "steps": "completed" if steps is True else steps, "again": again,
             "unsound": unsound, "asks": asks, "finally": []}}
         return make
@@ -382,18 +382,42 @@ def session_create_detached(making):
     return f"session create {SESSION} --phase validate --description three"
 
 
-@case("session-create-refs-hook", atomic=True, git_acts=True, again=MORE, short=False)
+@case("session-create-refs-hook", atomic=True, again=MORE, short=False)
 def session_create_refs_hook(making):
-    """git moves the branch by itself where a hook is told of refs, and a kill can leave its lock until the next command."""
     return hooked(making, reference_transaction="exit 0")
 
 
-@case("session-create-reftable", atomic=True, git_acts=True, again=MORE, short=False)
+@case("session-create-reftable", atomic=True, again=MORE, short=False)
 def session_create_reftable(making):
     return session_create(making)
 
 
 session_create_reftable.git = "--ref-format=reftable"
+
+
+@case("session-rollback-reftable", again=SAME, short=False)
+def session_rollback_reftable(making):
+    return session_rollback(making)
+
+
+session_rollback_reftable.git = "--ref-format=reftable"
+
+
+@case("session-delete-reftable", prunes=True, atomic=True, short=False)
+def session_delete_reftable(making):
+    return session_delete(making)
+
+
+session_delete_reftable.git = "--ref-format=reftable"
+
+
+@case("restore-hard-reftable", again=SAME, short=False)
+def restore_hard_reftable(making):
+    """To a branch that is gone: both the branch and HEAD are changed."""
+    return restore_hard_branch_gone(making)
+
+
+restore_hard_reftable.git = "--ref-format=reftable"
 
 
 @case("session-create-first", atomic=True, again=MORE, short=False)

@@ -96,7 +96,7 @@ class Check:
     def git_is_free(self):
         left = self.place.left_locks()
         self.note(locks=len(left))
-        if left and not self.expect["git_acts"]:
+        if left:
             raise Bad(f"left in the way of the user's git: {left}")
 
     def next_command(self):
