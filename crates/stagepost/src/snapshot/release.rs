@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::capture::CaptureError;
 use super::refs::RefError;
 use super::{GitError, Keep, Snapshots, durable, pack};
+use crate::bounded;
 use crate::lock::{Lock, LockError};
 use crate::model::{CheckpointId, ObjectId};
 use crate::private;
@@ -57,7 +58,7 @@ impl Snapshots {
 
     /// The checkpoints that this store made refs for since the last collection.
     pub(crate) fn made(&self) -> HashSet<CheckpointId> {
-        let noted = std::fs::read_to_string(&self.made).unwrap_or_default();
+        let noted = bounded::read_text(&self.made).unwrap_or_default();
         noted.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
