@@ -174,6 +174,10 @@ impl From<project::Error> for Failure {
                 Some("go to one of its work trees: `git worktree list` names them".to_owned()),
             ),
             E::Capture(CaptureError::Refused { source, .. }) => (Code::Refused, Some(consent_hint(source))),
+            E::Capture(CaptureError::NeverHeld { .. }) => (
+                Code::Usage,
+                Some("`--artifact NAME=FILE` keeps any file by a name; nothing was saved".to_owned()),
+            ),
             E::Capture(CaptureError::Deadline { .. }) => (
                 Code::Failed,
                 Some(
