@@ -475,6 +475,7 @@ impl From<flow::Error> for Failure {
                 Code::Refused,
                 format!("`stagepost flow resume {run}` goes on with it, or take another name"),
             ),
+            E::Unset { .. } => (Code::Refused, "set them and try again; no step was begun".to_owned()),
             E::Token { .. } => (
                 Code::Refused,
                 "name the variable under `secrets:` and set it in the environment: it is then stored nowhere"
