@@ -311,10 +311,14 @@ fn replace_by(path: &Path, bytes: &[u8], sync: impl FnOnce(&Path) -> io::Result<
         if let Some(folder) = path.parent() {
             private::folders(folder)?;
         }
-        private::write(&beside, bytes)?;
         // A name may be on disk before its content, also one that something else had before.
-        sync(&beside)?;
-        fs::rename(&beside, path)
+        let written = private::write(&beside, bytes).and_then(|()| sync(&beside));
+        let placed = written.and_then(|()| fs::rename(&beside, path));
+        if placed.is_err() {
+            // A full disk must not be made fuller by what could not be finished.
+            let _ = fs::remove_file(&beside);
+        }
+        placed
     };
     write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })
 }
