@@ -72,6 +72,12 @@ impl Snapshots {
         self.release_refs(&ids.iter().map(|id| self.refs.name_of(id)).collect::<Vec<_>>())
     }
 
+    /// Deletes the ref of a snapshot that became no checkpoint. Its objects go with the next that are let go.
+    pub(crate) fn give_up(&self, id: &CheckpointId) -> Result<(), ReleaseError> {
+        let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
+        Ok(self.refs.delete(&[self.refs.name_of(id)])?)
+    }
+
     /// Deletes refs that [`held`](Self::held) listed. In the user's repository the space comes back with the user's
     /// next `git gc`: only git knows whether a commit of theirs has come to need one of the objects. A private
     /// repository is packed anew at once.
