@@ -174,6 +174,10 @@ impl From<project::Error> for Failure {
                 Some("go to one of its work trees: `git worktree list` names them".to_owned()),
             ),
             E::Capture(CaptureError::Refused { source, .. }) => (Code::Refused, Some(consent_hint(source))),
+            E::Capture(CaptureError::NeverHeld { .. }) => (
+                Code::Usage,
+                Some("`--artifact NAME=FILE` keeps any file by a name; nothing was saved".to_owned()),
+            ),
             E::Capture(CaptureError::Deadline { .. }) => (
                 Code::Failed,
                 Some(
@@ -471,6 +475,7 @@ impl From<flow::Error> for Failure {
                 Code::Refused,
                 format!("`stagepost flow resume {run}` goes on with it, or take another name"),
             ),
+            E::Unset { .. } => (Code::Refused, "set them and try again; no step was begun".to_owned()),
             E::Token { .. } => (
                 Code::Refused,
                 "name the variable under `secrets:` and set it in the environment: it is then stored nowhere"

@@ -18,8 +18,24 @@ pub(crate) fn read(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
 
 /// Opens a file to be read. A pipe or a device in its place is an error, for whoever opened it would wait for somebody.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
+    open_as(OpenOptions::new().read(true), path)
+}
+
+/// Opens a file as these options say. A pipe or a device in its place is an error, whoever is at its other end.
+pub(crate) fn open_as(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_with(options, 0, path)
+}
+
+/// As [`open_as`], with more flags of open(2).
+pub(crate) fn open_with(options: &mut OpenOptions, flags: i32, path: &Path) -> io::Result<File> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path)?;
+    let file = match options.custom_flags(flags | nonblocking).open(path) {
+        // What is said of a pipe that nobody reads from, and of a socket.
+        Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            return Err(no_file());
+        }
+        opened => opened?,
+    };
     match file.metadata()?.file_type() {
         kind if kind.is_file() => Ok(file),
         kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
@@ -32,6 +48,13 @@ pub(crate) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// Reads all of a file of text that is one.
+pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// The error of a pipe or a device where a file belongs.

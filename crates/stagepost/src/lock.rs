@@ -83,10 +83,7 @@ fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         crate::private::folders(folder)?;
     }
-    // A pipe in its place is an error then, and nobody waits for who may read it.
-    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(nonblocking).open(path)
+    crate::bounded::open_as(OpenOptions::new().create(true).truncate(false).write(true).mode(0o600), path)
 }
 
 /// Waits for a lock on an open file, at most for `patience`. Says whether it has it.

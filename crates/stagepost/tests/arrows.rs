@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// Lower levels first. A module imports from lower levels only, never from its own.
 const LEVELS: &[&[&str]] = &[
-    &["bounded", "private", "yaml"],
+    &["bounded", "yaml"],
+    &["private"],
     &["model", "process", "lock"],
     &["store", "snapshot", "reply", "retention", "formats"],
     &["project"],

@@ -4,7 +4,7 @@ use stagepost::model::{Kind, RepoPath, Topic};
 use stagepost::project::{Error, Files, Health, Project, Save, Settings, StoreKind, Verb, Wish};
 use stagepost::retention::Policy;
 use stagepost::snapshot::diff::DiffOptions;
-use stagepost::snapshot::restore::{Left, LeftReason, Mode, Refusal};
+use stagepost::snapshot::restore::{Left, LeftReason, Mode, Refusal, RestoreError};
 use stagepost::store::{Batch, EventQuery, NewEntry, Query};
 use stagepost_testutil::{TempProject, save_files};
 
@@ -647,6 +647,34 @@ fn what_cannot_be_restored_leaves_no_safety_checkpoint() {
     let hard = Wish { mode: Mode::Hard, paths: vec![] };
     assert!(matches!(project.restore(&saved, &hard), Err(Error::Restore(_))));
     assert_eq!(project.log(&Query::default()).unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_in_the_way_of_a_restore_is_told_and_leaves_no_safety_checkpoint() {
+    let temp = TempProject::git();
+    let project = temp.write("a.txt", "one").write("b.txt", "one").open();
+    let first = save_files(&project, "first");
+    temp.write("b.txt", "two");
+    std::fs::remove_file(temp.root().join("a.txt")).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(temp.root().join("a.txt")).status().unwrap();
+    assert!(made.success());
+    let refs = || temp.run_git(&["for-each-ref", "--format=%(refname)", "refs/stagepost"]);
+    let before = refs();
+    let refused = project.restore(&first, &whole());
+    assert!(matches!(refused, Err(Error::Restore(RestoreError::Refused { .. }))), "{refused:?}");
+    assert_eq!(project.log(&Query::default()).unwrap().len(), 1);
+    let names = |refs: String| {
+        refs.lines().filter(|name| !name.ends_with("/latest")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names(refs()), names(before), "a snapshot was left");
+    assert_eq!(temp.read("b.txt").as_deref(), Some("two"));
+
+    std::fs::remove_file(temp.root().join("a.txt")).unwrap();
+    project.restore(&first, &whole()).unwrap();
+    assert_eq!(temp.read("a.txt").as_deref(), Some("one"));
+    project.undo().unwrap();
+    assert_eq!((temp.read("a.txt"), temp.read("b.txt").as_deref()), (None, Some("two")));
+    assert!(project.verify().unwrap().is_sound());
 }
 
 #[test]

@@ -12,6 +12,39 @@ fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
+#[test]
+fn a_signature_under_a_plain_yes_takes_nothing_back() {
+    let question = "Deploy to production?";
+    let mut wrong = Vec::new();
+    for text in [
+        "Yes\n\n-- \nBob",
+        "Yes.\r\n-- \r\nBob Miller\r\nAcme Inc.\r\n",
+        "ok, go ahead\n\n--\nBob\nbob@example.com",
+    ] {
+        let reply = asked(Kind::Confirm, question, text);
+        wrong.extend((reply.action != Action::Confirm).then(|| format!("{text:?}: {}", reply.because)));
+    }
+    for text in [
+        "Yes\n\n-- \nNo",
+        "Yes\n\n-- \nbut not today",
+        "Yes\n\n-- \nwait for me",
+        "Yes\n\n-- \nNein",
+        "Yes\n\n-- \nOnly to staging",
+        "Yes\n\n-- \nrollback first",
+        "No\n\n-- \nBob",
+        "Maybe\n\n-- \nBob",
+        "Yes, but later\n\n-- \nBob",
+        "-- \nYes",
+        "-- \nBob",
+        "> Yes\n-- \nBob",
+        "Yes?\n-- \nBob",
+    ] {
+        let reply = asked(Kind::Confirm, question, text);
+        wrong.extend(reply.action.is_consent().then(|| format!("{text:?}: {}", reply.because)));
+    }
+    assert_none(&wrong);
+}
+
 /// Said at any question, none of these agrees.
 const NEVER: &[&str] = &[
     "[ ] yes",

@@ -727,6 +727,34 @@ fn what_was_private_stays_private() {
 }
 
 #[test]
+fn a_secret_that_is_missing_comes_back_readable_by_its_owner_alone() {
+    let fixture = Fixture::new();
+    let mode_of = |name: &str| fs::metadata(fixture.root.join(name)).unwrap().permissions().mode() & 0o777;
+    fixture.write("kept/.env", "git tracks it").git(&["add", "."]);
+    fixture.write("notes", "of no secret").write(".env", "token").write("keys/run.key", "token");
+    fixture.executable("keys/run.key");
+    let as_new = mode_of("notes");
+    assert_ne!(as_new, 0o600, "whoever runs this has an umask that tells nothing");
+    fs::set_permissions(fixture.root.join(".env"), fs::Permissions::from_mode(0o600)).unwrap();
+    let asked = Capture { secrets: Secrets::Include, ..Capture::default() };
+    for (keep, way) in [(Keep::Repository, Way::Fastest), (Keep::Private, Way::GitProgram)] {
+        let snapshots = fixture.open_as(&fixture.root, keep, way);
+        let with = snapshots.capture(&id(), &asked).unwrap();
+        fixture.remove(".env").remove("keys").remove("notes").remove("kept");
+        restore(&snapshots, &with, Mode::Files, &[]).ok();
+        assert_eq!((mode_of(".env"), mode_of("keys/run.key")), (0o600, 0o700), "{keep:?} {way:?}");
+        assert_eq!((mode_of("notes"), mode_of("kept/.env")), (as_new, as_new), "{keep:?} {way:?}");
+
+        // Whoever gave others a look at a secret that is there meant it.
+        fixture.write(".env", "another token");
+        fs::set_permissions(fixture.root.join(".env"), fs::Permissions::from_mode(0o640)).unwrap();
+        restore(&snapshots, &with, Mode::Files, &[]).ok();
+        assert_eq!(mode_of(".env"), 0o640, "{keep:?} {way:?}");
+        fs::set_permissions(fixture.root.join(".env"), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+#[test]
 fn a_secret_that_was_left_out_is_not_deleted_and_is_held_before_it_is_overwritten() {
     let fixture = Fixture::new();
     let snapshots = fixture.open();

@@ -1,4 +1,4 @@
-use stagepost::model::{Checkpoint, CheckpointId, Label, RunId};
+use stagepost::model::{Checkpoint, CheckpointId, Label, RunId, Timestamp};
 use stagepost::project::{Clock, Project, SystemClock, parse_duration};
 use stagepost::store::Query;
 
@@ -58,11 +58,12 @@ impl LogArgs {
             |text: &String| Failure::usage(format!("`{}` is not a duration such as 2d", text.escape_debug()));
         let since =
             self.since.as_ref().map(|text| parse_duration(text).ok_or_else(|| wrong(text))).transpose()?;
-        let now = SystemClock.now();
-        let wanted = |one: &Checkpoint| {
-            (self.all || self.run.is_some() || project.is_of_here(one))
-                && since.is_none_or(|since| one.created_at.until(now) <= since)
-        };
+        // Further back than times go is no bound.
+        let since = since.and_then(|since| {
+            let micros = i64::try_from(since.as_micros()).ok()?;
+            Timestamp::from_micros(SystemClock.now().as_micros().saturating_sub(micros)).ok()
+        });
+        let wanted = |one: &Checkpoint| self.all || self.run.is_some() || project.is_of_here(one);
         let label = self.label.as_ref().map(|label| label.parse::<Label>()).transpose()?;
         let limit = if self.limit == 0 { usize::MAX } else { self.limit };
         let (mut found, mut damaged, mut before) = (Vec::new(), Vec::new(), None);
@@ -70,6 +71,7 @@ impl LogArgs {
             let query = Query {
                 run: run.clone(),
                 label: label.clone(),
+                since,
                 before,
                 limit: Some(limit.min(1000)),
                 ..Query::default()

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use stagepost::model::Checkpoint;
-use stagepost::project::Project;
+use stagepost::project::{Project, WholeFile};
 
 use super::log::pinned;
 use super::save::{files_line, reason};
@@ -123,25 +123,20 @@ fn extract(
     output: &std::path::Path,
 ) -> Result<(), Failure> {
     let mut source = project.open_artifact(checkpoint, name)?;
-    let mut file = std::fs::File::create_new(output).map_err(|error| {
+    let failed = |error: std::io::Error| {
         let there = error.kind() == std::io::ErrorKind::AlreadyExists;
         let failure = Failure::file("make", output, error);
         if there { failure.hint("choose another name: files are never overwritten") } else { failure }
-    })?;
-    let copied = std::io::copy(&mut source, &mut file).and_then(|size| file.sync_all().map(|()| size));
-    match copied {
-        Ok(bytes) => {
-            let path = output.display().to_string();
-            match app.ui.form {
-                Form::Json => app.ui.json(&Output::new(Extracted { artifact: name, path, bytes })),
-                Form::Quiet => Ok(()),
-                Form::Text => app.ui.line(format!("wrote {} to {}", ui::bytes(bytes), ui::printable(&path))),
-            }
-        }
-        Err(error) => {
-            let _ = std::fs::remove_file(output);
-            Err(Failure::reading(error, output))
-        }
+    };
+    let mut file = WholeFile::fresh(output).map_err(failed)?;
+    let copied = std::io::copy(&mut source, &mut file);
+    let bytes = copied.map_err(|error| Failure::reading(error, output))?;
+    file.finish().map_err(failed)?;
+    let path = output.display().to_string();
+    match app.ui.form {
+        Form::Json => app.ui.json(&Output::new(Extracted { artifact: name, path, bytes })),
+        Form::Quiet => Ok(()),
+        Form::Text => app.ui.line(format!("wrote {} to {}", ui::bytes(bytes), ui::printable(&path))),
     }
 }
 

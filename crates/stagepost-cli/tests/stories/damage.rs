@@ -60,6 +60,58 @@ fn on_a_full_disk_what_was_saved_can_be_read_and_nothing_is_called_saved() {
 }
 
 #[test]
+fn a_file_that_someone_names_is_written_as_a_whole_or_not_at_all() {
+    let project = TempProject::new();
+    let steps: String = (0..40).map(|n| format!("  - {{id: step-{n}, run: 'false'}}\n")).collect();
+    project.write("flow.yaml", format!("name: f\nsteps:\n{steps}"));
+    for n in 0..12 {
+        let run = format!("a-run-with-a-name-that-makes-the-report-longer-{n}");
+        project.run(&["flow", "run", "flow.yaml", "--run-id", &run]).fails(1, &[]);
+    }
+    let plan = project.ok(&["--quiet", "plan", "start", "--project", "p"]);
+    let scores = format!("plan scores {} --plot svg --output", plan.trim());
+    project.write("large.txt", "x".repeat(20_000));
+    project.save("large", &["--artifact", "large=large.txt"]);
+    project.fold();
+    let cramped = |args: &str| {
+        let line = format!("trap '' XFSZ; ulimit -f 1; exec {PROGRAM} {args}");
+        Ran::of(project.tool("/bin/sh", ["-c", &line]).output())
+    };
+    let out = project.home().join("out");
+    fs::create_dir(&out).unwrap();
+    let file = out.join("file");
+    for (args, may_replace) in [
+        ("flow graph flow.yaml --format svg -o", true),
+        ("flow cleanup --max-age-days 0 --dry-run --report", true),
+        (scores.as_str(), true),
+        ("show @ --artifact large -o", false),
+        ("export --format runs --to", false),
+    ] {
+        let refused = cramped(&format!("{args} {}", file.display()));
+        assert!(refused.code != 0 && refused.err.contains("File too large"), "{args}: {refused:?}");
+        assert_eq!(
+            fs::read_dir(&out).unwrap().filter(|entry| entry.as_ref().unwrap().path().is_file()).count(),
+            0,
+            "{args}"
+        );
+        let _ = fs::remove_dir_all(&file);
+        if may_replace {
+            fs::write(&file, "old").unwrap();
+            assert_ne!(cramped(&format!("{args} {}", file.display())).code, 0);
+            assert_eq!(
+                (fs::read_dir(&out).unwrap().count(), fs::read(&file).unwrap()),
+                (1, b"old".to_vec()),
+                "{args}"
+            );
+            fs::remove_file(&file).unwrap();
+            project.ok(&[&args.split(' ').collect::<Vec<_>>()[..], &[file.to_str().unwrap()]].concat());
+            assert_eq!(fs::read_dir(&out).unwrap().count(), 1, "{args}");
+            fs::remove_file(&file).unwrap();
+        }
+    }
+}
+
+#[test]
 fn one_altered_byte_of_a_payload_is_named() {
     let (project, ids) = saved();
     project.fold();

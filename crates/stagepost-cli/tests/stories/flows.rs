@@ -277,7 +277,10 @@ fn damage_is_refused_before_anything_is_done() {
 fn wrong_input_is_named() {
     let project = project(THREE);
     project.run(&["flow", "run", "nothing.yaml"]).fails(3, &["failed to read the flow nothing.yaml"]);
-    project.run(&["flow", "run", "flow.yaml", "--input", "{"]).fails(2, &["--input is not valid JSON"]);
+    project.run(&["flow", "run", "flow.yaml", "--input", "{"]).fails(2, &["--input must be JSON"]);
+    let large = r#"{"id": 123456789012345678901}"#;
+    let refused = project.run(&["flow", "run", "flow.yaml", "--input", large]);
+    refused.fails(2, &["--input", "123456789012345678901 has more than 64 bits"]);
     project.run(&["flow", "run", "flow.yaml", "--run-id", "a/b"]).fails(2, &["cannot be a run id"]);
     project.run(&["flow", "run", "flow.yaml", "--jobs", "0"]).fails(2, &["0 is not in 1.."]);
     project.run(&["flow", "run", "flow.yaml", "--resume"]).fails(3, &["no run of flow `three`"]);

@@ -16,6 +16,7 @@ mod hostile;
 mod hostile_git;
 mod keeping;
 mod names;
+mod pipes;
 mod plans;
 mod schemas;
 mod secrets;

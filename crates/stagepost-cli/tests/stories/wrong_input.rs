@@ -124,6 +124,35 @@ fn files_that_are_not_there() {
 }
 
 #[test]
+fn what_no_snapshot_holds_cannot_be_asked_for() {
+    let project = saved();
+    assert!(project.tool("git", ["init", "--quiet", "nested"]).status().unwrap().success());
+    project.write("nested/file", "x");
+    project.write("file", "x");
+    std::os::unix::fs::symlink(project.home(), project.folder.join("link")).unwrap();
+    fs::write(project.home().join("file"), "x").unwrap();
+    for (path, why) in [
+        (".git", "it belongs to git"),
+        (".git/config", "it belongs to git"),
+        (".git/stagepost/store.db", "it belongs to git"),
+        ("nested/.git/config", "it belongs to git"),
+        ("nested/file", "it is in a repository of its own"),
+        ("link/file", "a link leads there"),
+        ("../home/file", "is not inside the project"),
+    ] {
+        let refused = project.run(&["save", "--include-ignored", "file", "--include-ignored", path]);
+        refused.fails(2, &[path, why]);
+    }
+    still_one(&project);
+    project.ok(&["save", "--include-ignored", "link", "--include-ignored", "."]);
+
+    let plain = TempProject::plain();
+    plain.ok(&["init"]);
+    plain.run(&["save", "--include-ignored", ".stagepost"]).fails(2, &["it belongs to the store"]);
+    assert_eq!(plain.ok(&["--quiet", "log"]), "");
+}
+
+#[test]
 fn no_store_is_made_for_what_cannot_be_saved() {
     let project = TempProject::new();
     project.run(&["save", "--artifact", "a=none.txt"]).fails(3, &["none.txt", "No such file"]);

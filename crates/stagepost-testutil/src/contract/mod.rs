@@ -23,6 +23,7 @@ macro_rules! contract_tests {
             many_threads_append_without_gaps records_that_could_not_be_read_back_are_refused
             several_entries_are_one_step
             lists_are_newest_first lists_go_on_where_they_ended labels_are_found good_ones_are_found
+            those_since_a_moment_are_found
             labels_of_one_name_stand_side_by_side places_are_found prefixes_are_matched runs_are_listed
             events_form_lines keys_of_events_are_exact nothing_is_found_where_nothing_is
             pruned_ones_become_stubs pruning_says_what_it_does pruning_what_is_not_there_changes_nothing

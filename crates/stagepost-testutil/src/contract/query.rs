@@ -1,7 +1,7 @@
 //! Finding things again, among those that were written just now and long ago.
 
 use serde_json::json;
-use stagepost::model::{Checkpoint, CheckpointId, Event, Kind, Phase, Reason, RunId, Topic};
+use stagepost::model::{Checkpoint, CheckpointId, Event, Kind, Phase, Reason, RunId, Timestamp, Topic};
 use stagepost::store::{Error, EventQuery, Found, Query, Store};
 
 use crate::{Story, label, run_id};
@@ -114,6 +114,34 @@ pub fn good_ones_are_found(store: &dyn Store) {
     assert_eq!(ids(store, &Query { good: true, ..Query::default() }), newest_first(&good));
     let query = Query { good: true, limit: Some(1), run: Some(run), ..Query::default() };
     assert_eq!(ids(store, &query), newest_first(&good)[..1]);
+}
+
+/// Those made since a moment are found wherever they stand: clocks go backwards.
+pub fn those_since_a_moment_are_found(store: &dyn Store) {
+    let story = Story::new(store);
+    let (a, b) = (story.run("a"), story.run("b"));
+    let mut saved = Vec::new();
+    for n in 0..230 {
+        let mut draft = story.draft(if n % 3 == 2 { &b } else { &a }, "by some clock");
+        draft.created_at = Timestamp::from_micros(1_000_000 + (n * 37) % 100).unwrap();
+        draft.content.labels = if n % 2 == 0 { vec![label("even")] } else { Vec::new() };
+        saved.push(story.save_draft(draft));
+    }
+    for micros in [0, 1_000_050, 1_000_099, 1_000_100] {
+        let since = Timestamp::from_micros(micros).unwrap();
+        let newer: Vec<_> = saved.iter().filter(|one| one.created_at >= since).cloned().collect();
+        let all = Query { since: Some(since), ..Query::default() };
+        assert_eq!(ids(store, &all), newest_first(&newer), "{micros}");
+        let first = newest_first(&newer).into_iter().take(7).collect::<Vec<_>>();
+        assert_eq!(ids(store, &Query { limit: Some(7), ..all.clone() }), first, "{micros}");
+        let of_b: Vec<_> = newer.iter().filter(|one| one.run == b).cloned().collect();
+        let query = Query { run: Some(b.clone()), ..all.clone() };
+        assert_eq!(ids(store, &query), newest_first(&of_b), "{micros}");
+        let even = |one: &&Checkpoint| !one.content.labels.is_empty();
+        let labelled: Vec<_> = newer.iter().filter(even).cloned().collect();
+        let query = Query { label: Some(label("even")), ..all };
+        assert_eq!(ids(store, &query), newest_first(&labelled), "{micros}");
+    }
 }
 
 /// A checkpoint is found by id and by its place, old or new.

@@ -17,7 +17,7 @@ use super::runner::Runner;
 use super::watch::Progress;
 use super::{Error, Fingerprint, made_of};
 use crate::bounded;
-use crate::model::{ArtifactName, StepStatus};
+use crate::model::{ArtifactName, StepStatus, beyond_64_bits};
 use crate::private;
 use crate::process::{self, Captured, Ended, Finished, Limits, Output, Program};
 use crate::project::{NewArtifact, Source};
@@ -151,6 +151,11 @@ impl Exchange {
             _ => {}
         }
         let bytes = bounded::read(file, LONGEST_RESULT).map_err(unreadable)?;
+        if let Some(number) = beyond_64_bits(&bytes) {
+            return Err(format!(
+                "its result has the whole number {number} of more than 64 bits, which would be rounded: write it as a text"
+            ));
+        }
         serde_json::from_slice(&bytes).map_err(|error| format!("its result is not valid JSON: {error}"))
     }
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::ended::Ended;
+use crate::bounded;
 use crate::process::Identity;
 
 const NAME: &str = "attempts";
@@ -41,7 +42,7 @@ pub(super) struct Begun {
 /// Reads what was begun. A line that was cut off says nothing.
 pub(super) fn read(folder: &Path) -> Begun {
     let mut begun = Begun::default();
-    let text = std::fs::read(folder.join(NAME)).unwrap_or_default();
+    let text = bounded::read_file(&folder.join(NAME)).unwrap_or_default();
     for line in String::from_utf8_lossy(&text).lines() {
         let _ = begun.take_in(line);
     }
@@ -110,7 +111,9 @@ struct Appended {
 impl Attempts {
     /// Opens the file and writes down who drives the run from now on.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(folder.join(NAME))?;
+        let mut options = OpenOptions::new();
+        options.create(true).append(true).mode(0o600);
+        let file = bounded::open_as(&mut options, &folder.join(NAME))?;
         let appended = Appended { file, is_placed: false, waiting: String::new() };
         let attempts =
             Self { file: Mutex::new(appended), folder: folder.to_owned(), sync: |file| file.sync_all() };

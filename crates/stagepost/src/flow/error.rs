@@ -51,6 +51,12 @@ pub enum Error {
         /// Where it is.
         what: &'static str,
     },
+    /// Steps that are to be done need variables that are not set.
+    #[error("not set in the environment: {}", unset_list(unset))]
+    Unset {
+        /// The variables, each with the first step that needs it.
+        unset: Vec<(String, String)>,
+    },
     /// The run is something else.
     #[error("run `{run}` is a {kind}, not a flow")]
     NotAFlow {
@@ -250,6 +256,12 @@ pub enum Error {
     /// A program could not be run.
     #[error(transparent)]
     Process(#[from] process::Error),
+}
+
+fn unset_list(unset: &[(String, String)]) -> String {
+    let list: Vec<_> =
+        unset.iter().map(|(name, step)| format!("the secret `{name}` of step `{step}`")).collect();
+    list.join(", ")
 }
 
 impl From<store::Error> for Error {

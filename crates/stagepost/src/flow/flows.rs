@@ -86,8 +86,9 @@ impl<'p> Flows<'p> {
         drive: Drive<'_>,
     ) -> Result<Outcome, Error> {
         self.check_new(id)?;
-        let hold = Hold::take(self.project, id)?;
         let Source { flow, definition } = source;
+        drive.check_secrets(&flow, |_| true)?;
+        let hold = Hold::take(self.project, id)?;
         let input = flow.input_with(input);
         check_tokens(Some(&definition), Some(&input))?;
         let input = drive.hidden(flow.steps.iter().flat_map(|step| &step.secrets)).redact_value(input);
@@ -203,6 +204,7 @@ impl<'p> Flows<'p> {
             prepared = resume::prepare(self.project, id, &resume, &begun)?;
         }
         prepared.check(&resume)?;
+        drive.check_secrets(&prepared.flow, |step| prepared.is_to_do(&resume, step))?;
         prepared.put_back(self.project)?;
         let input = prepared.state.input.clone();
         let mut known = prepared.known(self.project, &begun)?;

@@ -1,7 +1,7 @@
 //! Who drives a run: a kernel lock that dies with its holder.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use std::time::Duration;
 use rustix::fs::FlockOperation;
 
 use super::{Error, attempts};
+use crate::bounded;
 use crate::lock::{Locked, is_at};
 use crate::model::RunId;
 use crate::process::Identity;
@@ -47,7 +48,7 @@ impl Hold {
             let path = folder.join("lock");
             let mut options = OpenOptions::new();
             options.create(true).truncate(false).write(true).mode(0o600);
-            let file = match options.open(&path) {
+            let file = match bounded::open_as(&mut options, &path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 opened => opened.map_err(failed("open", &path))?,
             };
@@ -69,7 +70,7 @@ impl Hold {
 
     /// Returns why the run is given up, if someone left word of that.
     pub(super) fn given_up(&self) -> Option<String> {
-        fs::read_to_string(self.folder.join(GIVEN_UP)).ok()
+        bounded::read_text(&self.folder.join(GIVEN_UP)).ok()
     }
 
     /// Takes away word that was left for whoever drove the run before.
@@ -96,7 +97,7 @@ pub(super) fn give_up(project: &Project, run: &RunId, why: &str) -> Result<(), E
 
 /// Says whether somebody drives a run now.
 pub fn is_driven(project: &Project, run: &RunId) -> bool {
-    let Ok(file) = File::open(folder(project, run).join("lock")) else { return false };
+    let Ok(file) = bounded::open(&folder(project, run).join("lock")) else { return false };
     !matches!(Locked::wait(file, FlockOperation::NonBlockingLockShared, Duration::ZERO), Ok(Some(_)))
 }
 

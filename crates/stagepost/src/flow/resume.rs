@@ -582,6 +582,12 @@ impl Prepared {
         }
     }
 
+    /// Says whether a step is done when the run goes on, as far as that can be told.
+    pub(super) fn is_to_do(&self, resume: &Resume, step: &str) -> bool {
+        let holds = self.plan.step(step).is_some_and(Verdict::is_reuse);
+        !holds && decision(resume, step) != Some(Decided::Done)
+    }
+
     /// Puts back files that steps left and that are gone.
     pub(super) fn put_back(&self, project: &Project) -> Result<(), Error> {
         let reused = |attempt: &Attempt| {

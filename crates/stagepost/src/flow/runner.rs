@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::attempt::{Attempt, Done, artifact};
 use super::attempts::{self, Attempts};
-use super::definition::{Action as Does, Effects, Flow, OnFailure};
+use super::definition::{Action as Does, Effects, Flow, OnFailure, Step};
 use super::flows::end_cancelled;
 use super::happened::{End, Happened};
 use super::hold::Hold;
@@ -56,6 +56,20 @@ impl Drive<'_> {
     pub(super) fn hidden<'n>(&self, names: impl IntoIterator<Item = &'n String>) -> Secrets {
         let values = names.into_iter().filter_map(|name| (self.secrets)(name));
         Secrets::new(values.map(|value| value.as_encoded_bytes().to_vec()))
+    }
+
+    /// Refuses a flow whose steps need what is not set: later it would cost what was done before them. Whether a step with a
+    /// condition is done at all shows only then.
+    pub(super) fn check_secrets(&self, flow: &Flow, is_to_do: impl Fn(&str) -> bool) -> Result<(), Error> {
+        let is_sure = |step: &&Step| step.condition.is_none() && !matches!(step.action, Does::Ask(_));
+        let mut unset: Vec<(String, String)> = Vec::new();
+        for step in flow.order().into_iter().filter(is_sure).filter(|step| is_to_do(step.id.as_str())) {
+            let missing = step.secrets.iter().filter(|name| (self.secrets)(name).is_none());
+            let new = missing.filter(|name| !unset.iter().any(|(known, _)| known == *name));
+            let new: Vec<_> = new.map(|name| (name.clone(), step.id.to_string())).collect();
+            unset.extend(new);
+        }
+        if unset.is_empty() { Ok(()) } else { Err(Error::Unset { unset }) }
     }
 }
 

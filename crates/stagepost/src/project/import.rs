@@ -8,7 +8,6 @@ mod runs;
 mod tasks;
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -388,7 +387,7 @@ fn has_large(value: &Value) -> bool {
 }
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    bounded::read(fs::File::open(path)?, MOST_BYTES)
+    bounded::read(bounded::open(path)?, MOST_BYTES)
 }
 
 fn read(path: &Path, plan: &mut ImportPlan) -> Option<Vec<u8>> {

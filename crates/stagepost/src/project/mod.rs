@@ -25,6 +25,7 @@ mod status;
 mod unfinished;
 mod verify;
 mod views;
+mod whole_file;
 
 use std::sync::{Arc, OnceLock};
 
@@ -49,6 +50,7 @@ pub use status::Status;
 pub(crate) use status::size_of;
 pub use verify::Verified;
 pub use views::{View, export_file};
+pub use whole_file::{WholeFile, write_whole};
 
 use crate::model::{Checkpoint, Run, RunId};
 use crate::private;

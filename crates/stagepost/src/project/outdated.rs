@@ -2,13 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::Error;
+use crate::bounded;
 use crate::lock::{LockError, Locked, is_at};
 use crate::private;
 
@@ -83,5 +83,5 @@ impl Outdated {
 
 fn open(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("a flag of open(2)");
-    OpenOptions::new().write(true).custom_flags(flags).open(path)
+    bounded::open_with(OpenOptions::new().write(true), flags, path)
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use crate::bounded;
 use crate::store::SqliteStore;
 
 /// The folder of a store that is not inside a git repository.
@@ -124,7 +125,7 @@ fn folder_at(path: &Path) -> io::Result<PathBuf> {
 
 /// Reads a path from a file of one line; it is relative to the file's folder.
 fn pointed_at(file: &Path, before: &str) -> Result<PathBuf, FindError> {
-    let text = fs::read(file).map_err(|source| FindError::Git { path: file.to_owned(), source })?;
+    let text = bounded::read_file(file).map_err(|source| FindError::Git { path: file.to_owned(), source })?;
     let line = text.strip_prefix(before.as_bytes()).unwrap_or(&text).trim_ascii_end();
     let path: &std::ffi::OsStr = std::os::unix::ffi::OsStrExt::from_bytes(line);
     Ok(file.parent().unwrap_or(Path::new("/")).join(path))

@@ -15,11 +15,11 @@ use super::files::{Files, snapshot_of};
 use super::{Error, Project, Save};
 use crate::lock::Lock;
 use crate::model::{
-    Checkpoint, CheckpointId, Event, Kind, ObjectId, RepoPath, RunId, RunKind, Timestamp, Topic,
+    Checkpoint, CheckpointId, Event, Kind, ObjectId, RepoPath, RunId, RunKind, Snapshot, Timestamp, Topic,
 };
 use crate::snapshot::Snapshots;
 use crate::snapshot::restore::{Left, LeftReason, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
-use crate::store::{Batch, EventQuery, Found, NewEntry};
+use crate::store::{Batch, EventQuery, Found, Hold, NewEntry};
 
 /// What is put back of a checkpoint.
 #[derive(Debug, Clone)]
@@ -254,13 +254,6 @@ impl Project {
             self.must_be_possible(target, wish)?;
         }
         let (plan, safety) = self.protect(verb, target, wish, made)?;
-        // What is undone may be so already.
-        if verb == Verb::Restore {
-            must_know(&plan)?;
-        }
-        if !plan.refusals().is_empty() {
-            return Err(RestoreError::Refused { refusals: plan.refusals().to_vec() }.into());
-        }
         let left = plan.files.left.clone();
         if plan.is_empty() && verb == Verb::Restore {
             return Ok(RestoreOutcome { target: target.id, safety: safety.id, done: None, left });
@@ -291,8 +284,8 @@ impl Project {
         }
     }
 
-    /// Refuses what can be told to be impossible before a safety checkpoint is made for it. The files of a whole checkpoint are
-    /// not looked at twice for that: what is in their way, the plan finds.
+    /// Refuses what can be told to be impossible before the files are captured for it. Those of a whole checkpoint are not looked at
+    /// twice for that: what is in their way, the plan finds.
     fn must_be_possible(&self, target: &Checkpoint, wish: &Wish) -> Result<(), Error> {
         let to = Point::from(snapshot_of(target)?);
         let refusals = match wish.paths[..] {
@@ -302,8 +295,8 @@ impl Project {
         if refusals.is_empty() { Ok(()) } else { Err(RestoreError::Refused { refusals }.into()) }
     }
 
-    /// Makes the safety checkpoint and the plan that starts from it. Where ignored files are in the way, or have to go, another
-    /// one is made that holds them too.
+    /// Makes the safety checkpoint and the plan that starts from it. Where ignored files are in the way, or have to go, it holds
+    /// them too. What is refused leaves none.
     fn protect(
         &self,
         verb: Verb,
@@ -311,34 +304,31 @@ impl Project {
         wish: &Wish,
         made: &[RepoPath],
     ) -> Result<(RestorePlan, Checkpoint), Error> {
-        let plan_from = |safety: &Checkpoint| match (Point::from(snapshot_of(safety)?), verb) {
+        let plan_from = |now: &Snapshot| match (Point::from(now), verb) {
             (from, Verb::Restore) => self.plan_sparing(from, target, wish),
             (from, _) => self.plan_from(from, Point::from(snapshot_of(target)?), wish),
         };
-        let mut safety = self.save_safety(target, Files::default())?;
-        let mut plan = plan_from(&safety)?;
+        let mut before = Before::capture(self, target, &Files::default())?;
+        let mut plan = plan_from(&before.snapshot)?;
         let mut force = plan.files.capture_first.clone();
-        force.extend(self.snapshots()?.stand_unheld(made, &snapshot_of(&safety)?.tree)?);
+        force.extend(self.snapshots()?.stand_unheld(made, &before.snapshot.tree)?);
         if !force.is_empty() && plan.refusals().is_empty() {
-            safety = self.save_safety(target, Files { force, ..Files::default() })?;
-            plan = plan_from(&safety)?;
+            before = Before::capture(self, target, &Files { force, ..Files::default() })?;
+            plan = plan_from(&before.snapshot)?;
         }
         let absent = left_as_ignored(&plan, made);
         if !absent.is_empty() {
             let to = Point { absent, ..Point::from(snapshot_of(target)?) };
-            plan = self.plan_from(Point::from(snapshot_of(&safety)?), to, wish)?;
+            plan = self.plan_from(Point::from(&before.snapshot), to, wish)?;
         }
-        Ok((plan, safety))
-    }
-
-    fn save_safety(&self, target: &Checkpoint, files: Files) -> Result<Checkpoint, Error> {
-        self.save(Save {
-            run: Some((self.run_of_here(RunId::SAFETY), RunKind::Adhoc)),
-            kind: Some(Kind::Safety { before: target.id.to_string() }),
-            description: format!("before restoring {}/{}", target.run, target.seq),
-            files: Some(files),
-            ..Save::default()
-        })
+        // What is undone may be so already.
+        if verb == Verb::Restore {
+            must_know(&plan)?;
+        }
+        match plan.refusals() {
+            [] => Ok((plan, before.keep()?)),
+            refusals => Err(RestoreError::Refused { refusals: refusals.to_vec() }.into()),
+        }
     }
 
     /// Finishes or takes back a restore that was cut off, and takes back a checkpoint with a commit or a tag that was;
@@ -424,6 +414,51 @@ impl Project {
             records.into_iter().rev().take(UNDOABLE).map(|record| record.safety)
         };
         Ok(stacks.flat_map(|stacks| newest(stacks.undo).chain(newest(stacks.redo))).collect())
+    }
+}
+
+/// What is there before a restore: captured, and not recorded yet. Dropped, it is let go.
+struct Before<'p> {
+    project: &'p Project,
+    id: CheckpointId,
+    at: Timestamp,
+    save: Save,
+    snapshot: Snapshot,
+    /// Whether there is a record of it, or was an attempt to write one.
+    is_kept: bool,
+    /// Until the record is written nothing refers to the snapshot; gc must not take it for an orphan.
+    _held: Hold,
+}
+
+impl<'p> Before<'p> {
+    fn capture(project: &'p Project, target: &Checkpoint, files: &Files) -> Result<Self, Error> {
+        let save = Save {
+            run: Some((project.run_of_here(RunId::SAFETY), RunKind::Adhoc)),
+            kind: Some(Kind::Safety { before: target.id.to_string() }),
+            description: format!("before restoring {}/{}", target.run, target.seq),
+            ..Save::default()
+        };
+        let at = project.context.clock.now();
+        let id = project.context.ids.checkpoint(at);
+        let held = project.store.hold()?;
+        let snapshot = project.capture(&id, files, &save.description, at)?;
+        Ok(Self { project, id, at, save, snapshot, is_kept: false, _held: held })
+    }
+
+    /// Makes it a checkpoint.
+    fn keep(mut self) -> Result<Checkpoint, Error> {
+        self.is_kept = true;
+        let (save, snapshot) = (std::mem::take(&mut self.save), self.snapshot.clone());
+        self.project.append(save, self.id, self.at, Some(snapshot))
+    }
+}
+
+impl Drop for Before<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // If letting it go fails, gc will find it.
+            let _ = self.project.snapshots().map(|snapshots| snapshots.give_up(&self.id));
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::marked::TAGS_OF;
 use super::{Error, Outdated, Project};
+use crate::bounded;
 use crate::formats::{maestro, runs, tasks};
 use crate::lock::Lock;
 use crate::model::{RepoPath, RunId, RunKind};
@@ -90,7 +91,7 @@ impl Project {
 
     /// Says what snapshots leave out: the views that were ever written here.
     pub(super) fn own_records(&self) -> Vec<RepoPath> {
-        let known = fs::read_to_string(self.known_views()).unwrap_or_default();
+        let known = bounded::read_text(&self.known_views()).unwrap_or_default();
         let covered: BTreeSet<&str> = known.lines().map(cover).collect();
         covered.into_iter().map(RepoPath::from).collect()
     }
@@ -103,7 +104,7 @@ impl Project {
             self.refuse_links(&view.path)?;
             self.claim_view(&claimed(&view.path))?;
         }
-        if fs::read(&path).is_ok_and(|present| present == view.bytes) {
+        if bounded::read_file(&path).is_ok_and(|present| present == view.bytes) {
             return Ok(());
         }
         replace(&path, &view.bytes)
@@ -112,7 +113,7 @@ impl Project {
     /// Deletes a view that is no longer derived. What someone else changed meanwhile is left; says whether it is gone.
     pub fn withdraw_view(&self, view: &View) -> Result<bool, Error> {
         let path = self.place.root.join(&view.path);
-        match fs::read(&path) {
+        match bounded::read_file(&path) {
             Ok(present) if present == view.bytes => {}
             Ok(_) => return Ok(false),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
@@ -137,7 +138,7 @@ impl Project {
     }
 
     fn is_known_outside(&self, path: &str) -> bool {
-        fs::read_to_string(self.known_outside()).is_ok_and(|known| known.lines().any(|line| line == path))
+        bounded::read_text(&self.known_outside()).is_ok_and(|known| known.lines().any(|line| line == path))
     }
 
     fn known_outside(&self) -> PathBuf {
@@ -166,7 +167,7 @@ impl Project {
         let mut places = (1..).map(|number| folder.join(format!("{name}.{number}")));
         let free = places.find(|place| fs::symlink_metadata(place).is_err()).expect("some number is free");
         let copied = private::folders(&folder)
-            .and_then(|()| fs::read(&from))
+            .and_then(|()| bounded::read_file(&from))
             .and_then(|bytes| private::write(&free, bytes));
         copied.map_err(|source| Error::File { doing: "set aside", path: from, source })
     }
@@ -194,7 +195,7 @@ impl Project {
     }
 
     fn is_new_view(&self, path: &str) -> Result<bool, Error> {
-        match fs::read_to_string(self.known_views()) {
+        match bounded::read_text(&self.known_views()) {
             Ok(known) => Ok(!known.lines().any(|line| line == path)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
             Err(source) => Err(Error::File { doing: "read", path: self.known_views(), source }),
@@ -209,7 +210,11 @@ impl Project {
     fn ignore_view(&self, path: &str) -> Result<(), Error> {
         let Some(git) = &self.place.git else { return Ok(()) };
         let file = git.common_dir.join("info").join("exclude");
-        let present = fs::read_to_string(&file).unwrap_or_default();
+        // Whoever leads it there wants to have nothing ignored by it.
+        if fs::canonicalize(&file).is_ok_and(|file| file == Path::new("/dev/null")) {
+            return Ok(());
+        }
+        let present = bounded::read_text(&file).unwrap_or_default();
         let mut wanted = vec![format!("/{}", cover(path)), format!("/{}", cover(&temporary(path)))];
         wanted.retain(|line| !present.lines().any(|known| known == line));
         wanted.dedup();
@@ -230,7 +235,7 @@ impl Project {
 
     /// Reads what was kept for a view from one command to the next.
     pub fn load_cache(&self, key: &str) -> Option<Vec<u8>> {
-        fs::read(self.place.store.join("views.cache").join(key)).ok()
+        bounded::read_file(&self.place.store.join("views.cache").join(key)).ok()
     }
 
     /// Keeps something for a view that can be derived again; failing to is no fault.
@@ -279,7 +284,7 @@ fn append(path: &Path, text: &str) -> Result<(), Error> {
 /// Writes a file of an export below a folder. What is there with other content is left, and is an error.
 pub fn export_file(folder: &Path, view: &View) -> Result<PathBuf, Error> {
     let path = folder.join(&view.path);
-    match fs::read(&path) {
+    match bounded::read_file(&path) {
         Ok(present) if present == view.bytes => return Ok(path),
         Ok(_) => return Err(Error::Exists { path }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -306,10 +311,14 @@ fn replace_by(path: &Path, bytes: &[u8], sync: impl FnOnce(&Path) -> io::Result<
         if let Some(folder) = path.parent() {
             private::folders(folder)?;
         }
-        private::write(&beside, bytes)?;
         // A name may be on disk before its content, also one that something else had before.
-        sync(&beside)?;
-        fs::rename(&beside, path)
+        let written = private::write(&beside, bytes).and_then(|()| sync(&beside));
+        let placed = written.and_then(|()| fs::rename(&beside, path));
+        if placed.is_err() {
+            // A full disk must not be made fuller by what could not be finished.
+            let _ = fs::remove_file(&beside);
+        }
+        placed
     };
     write().map_err(|source| Error::File { doing: "write", path: path.to_owned(), source })
 }

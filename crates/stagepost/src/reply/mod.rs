@@ -8,7 +8,8 @@
 //!   accounted for. Anything else is at most [`Action::Clarify`], with what it could have meant.
 //! - A language that is not switched on gives no consent.
 //! - Only the actions of [`open_actions`] are returned, and only ids of the question's own options.
-//! - A consent holds without what a reply quotes or strikes out (`quoted`), and no sign in it may negate it (`marks`).
+//! - A consent holds without what a reply quotes or strikes out (`quoted`), and no sign in it may negate it (`marks`). A mail
+//!   signature under it (`signature`) is not a part of it.
 //!
 //! The way of a reply: folded and cut into words (`normalise`), joined into phrases with their scope of negation
 //! (`units`), tested for consent (`consent`), read for its meaning (`meaning`) or for its choice (`choose`), and
@@ -34,6 +35,7 @@ mod question;
 mod quoted;
 mod refused;
 mod roles;
+mod signature;
 mod topics;
 mod units;
 
@@ -69,10 +71,19 @@ pub fn parse(text: &str, question: &Question<'_>) -> Reply {
     if question.kind == Kind::Input {
         return parse_words(text, &folded, question);
     }
-    match marks::without_ticks(text) {
+    let reply = match marks::without_ticks(text) {
         Cow::Borrowed(text) => parse_said(text, &folded, question),
         Cow::Owned(text) => parse_said(&text, &Folded::new(&text), question),
+    };
+    // Who wrote it stands under it: a plain yes above that is one.
+    if reply.action == Action::Clarify
+        && question.risk != Risk::High
+        && let Some(above) = signature::without_signature(text)
+    {
+        let unsigned = parse(above, question);
+        return if unsigned.action.is_consent() { unsigned } else { reply };
     }
+    reply
 }
 
 /// Understands words as what was said by them: not quoted, not struck out, not negated by a sign.

@@ -65,7 +65,7 @@ pub(super) fn praises_the_matter(units: &[Unit<'_>], at: usize, echo: &Echo<'_>)
         units[at].len > 1 && (units[at].phrase.ends_with(" it") || units[at].phrase.ends_with(" them"));
     let stays =
         echo.alters && (liked || matches!(subject(clause()), Some("it" | "they" | "these" | "those")));
-    let elsewhere = stays || praises_work(units, at, echo);
+    let elsewhere = stays || praises_work(units, at, echo) || tells_that_it_works(units, at, echo);
     about_it && !(elsewhere || thanked || turned_down || is_demand(clause()) || describes(units, at))
 }
 
@@ -93,6 +93,17 @@ fn praises_work(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
     let work = (named && unit.phrase.rsplit(' ').next().is_some_and(is_work))
         || next.is_some_and(|next| next.len == 1 && is_work(next.text));
     (work || unit.phrase == "well done") && (echo.names_act || !echo.asks_how_it_is())
+}
+
+/// "It works", "everything works fine": tells how something is, and is no yes to what is to be done. Where the question asks just that
+/// ("does it work?") it is one.
+fn tells_that_it_works(units: &[Unit<'_>], at: usize, echo: &Echo<'_>) -> bool {
+    let unit = &units[at];
+    let mut clause = units[..at].iter().rev().take_while(|unit| unit.after == Gap::None);
+    let works = unit.phrase.split(' ').any(|word| matches!(word, "works" | "work"));
+    let told = works && clause.any(|unit| matches!(unit.text, "it" | "everything" | "they"));
+    let asked = echo.contains("works") || echo.asks_how_it_is();
+    told && (!asked || echo.names_act && !(echo.contains("works") && echo.asks_how_it_is()))
 }
 
 /// "It's a nice place", "it was good": tells what something is like, and asks for nothing.

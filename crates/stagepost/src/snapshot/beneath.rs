@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::Errno;
 
-pub(crate) use folder::{Folder, Node, Place, Stamp, Temporary, is_temporary};
+pub(crate) use folder::{Folder, Node, Place, Readers, Stamp, Temporary, is_temporary};
 
 use crate::model::RepoPath;
 
@@ -204,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (root, path) in both_ways(folder.path()).into_iter().zip(["a/b/x.sh", "c/d/x.sh"]) {
             let place = root.make_folder_of(path.as_bytes()).unwrap().0;
-            let temporary = place.write_beside(b"hello", true, None).unwrap();
+            let temporary = place.write_beside(b"hello", true, Readers::ByUmask).unwrap();
             assert!(is_temporary(temporary.name()) && !folder.path().join(path).exists());
             place.place(&temporary, b"x.sh", Place::Fresh).unwrap();
 
@@ -249,7 +249,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::open(folder.path()).unwrap();
         let place = root.make_folder_of(b"x").unwrap().0;
-        let temporary = place.write_beside(b"ours", false, None).unwrap();
+        let temporary = place.write_beside(b"ours", false, Readers::ByUmask).unwrap();
         std::fs::write(folder.path().join("x"), "theirs").unwrap();
 
         assert!(place.place(&temporary, b"x", Place::Fresh).unwrap_err().is_occupied());

@@ -166,6 +166,14 @@ pub enum CaptureError {
         /// Why.
         source: Refusal,
     },
+    /// Something was asked for that no snapshot holds.
+    #[error("`{path}` is in no snapshot: {why}")]
+    NeverHeld {
+        /// What was asked for.
+        path: RepoPath,
+        /// Why.
+        why: &'static str,
+    },
     /// It took too long.
     #[error("the capture was not done after {after:?}")]
     Deadline {

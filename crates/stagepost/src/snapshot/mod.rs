@@ -427,6 +427,11 @@ impl Snapshots {
     fn begin(&self, options: &Capture) -> Result<Lock, CaptureError> {
         guard::before(&self.root, &self.store.common_dir, self.rules_git.program(), options)
             .map_err(|source| self.refused(source))?;
+        for path in &options.include_ignored {
+            if let Some(why) = self.never_held(path) {
+                return Err(CaptureError::NeverHeld { path: path.clone(), why });
+            }
+        }
         let lock = Lock::take(&self.folder.join("lock"), options.patience)?;
         self.reconnect();
         Ok(lock)
@@ -449,6 +454,25 @@ impl Snapshots {
     /// Says whether objects are kept apart from the user's repository.
     fn is_apart(&self) -> bool {
         self.user.as_ref().is_some_and(|user| user.common_dir != self.store.common_dir)
+    }
+
+    /// Says why no snapshot holds what is at a path, however it is asked for.
+    fn never_held(&self, path: &RepoPath) -> Option<&'static str> {
+        if path.parts().any(|part| part.eq_ignore_ascii_case(b".git")) {
+            return Some("it belongs to git");
+        }
+        if self.is_ours(path) {
+            return Some("it belongs to the store or is derived from it");
+        }
+        plan::ancestors(path.as_bytes()).find_map(|folder| {
+            let folder = quarantine::on_disk(&self.root, folder);
+            let is_link = fs::symlink_metadata(&folder).is_ok_and(|found| found.is_symlink());
+            let is_repository = || fs::symlink_metadata(folder.join(".git")).is_ok();
+            match is_link {
+                true => Some("a link leads there"),
+                false => is_repository().then_some("it is in a repository of its own"),
+            }
+        })
     }
 
     fn is_ours(&self, path: &RepoPath) -> bool {

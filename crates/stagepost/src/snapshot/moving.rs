@@ -15,6 +15,7 @@ use super::exchange::{self, Placed, with_lock};
 use super::refs::{RefError, Refs};
 use super::repository::{HashKind, RefKind, read_line};
 use super::{Snapshots, reference};
+use crate::bounded;
 use crate::lock::Lock;
 use crate::model::ObjectId;
 
@@ -240,7 +241,7 @@ impl Refs {
             }
             let all = self.read_packed("packed-refs")?;
             let Some(left) = without(&all, gone) else { return Ok(Move::Done) };
-            let was = |file: &Path| Ok(fs::read(file).ok().as_ref() == Some(&all));
+            let was = |file: &Path| Ok(bounded::read_file(file).ok().as_ref() == Some(&all));
             match place(beside, &path, &left, was).map_err(failed)? {
                 Placed::Done => return Ok(Move::Done),
                 Placed::Unable => return Ok(Move::NeedsGit),

@@ -14,6 +14,7 @@ use super::objects::ObjectKind;
 use super::repository::HashKind;
 use super::sink::Packed;
 use super::state::Id;
+use crate::bounded;
 use crate::model::ObjectId;
 
 /// The text of our `.keep` files.
@@ -83,7 +84,8 @@ pub(super) fn ours(objects_dir: &Path) -> Result<Vec<PathBuf>, CaptureError> {
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|e| e == "keep"));
-    let mut packs: Vec<_> = keeps.filter(|path| fs::read(path).is_ok_and(|text| text == KEEP)).collect();
+    let mut packs: Vec<_> =
+        keeps.filter(|path| bounded::read_file(path).is_ok_and(|text| text == KEEP)).collect();
     packs.iter_mut().for_each(|path| _ = path.set_extension(""));
     packs.sort();
     Ok(packs)
@@ -204,7 +206,7 @@ pub(super) fn small_ones(packs: Vec<PathBuf>) -> Vec<PathBuf> {
 pub(super) fn ids_of(pack: &Path, hash: HashKind) -> Result<Vec<ObjectId>, CaptureError> {
     let length = hash.bytes();
     let path = with_suffix(pack, ".idx");
-    let bytes = fs::read(&path).map_err(CaptureError::io("read", &path))?;
+    let bytes = bounded::read_file(&path).map_err(CaptureError::io("read", &path))?;
     let count =
         bytes.get(4 + 4 + 255 * 4..8 + 1024).and_then(|last| last.try_into().ok()).map(u32::from_be_bytes);
     let ids = count.and_then(|count| bytes.get(1032..1032 + length * count as usize));

@@ -15,6 +15,7 @@ use super::exchange::with_lock;
 use super::git::{Git, GitError};
 use super::moving::Move;
 use super::repository::{RefKind, Repository, read_line};
+use crate::bounded;
 use crate::model::{CheckpointId, ObjectId};
 
 /// The folder of our refs.
@@ -273,7 +274,7 @@ impl Refs {
 
     /// Reads the file of packed refs, of which `name` is wanted.
     pub(super) fn read_packed(&self, name: &str) -> Result<Vec<u8>, RefError> {
-        match fs::read(self.packed_refs()) {
+        match bounded::read_file(&self.packed_refs()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             other => other.map_err(|source| RefError::Read { name: name.to_owned(), source }),
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::capture::CaptureError;
 use super::refs::RefError;
 use super::{GitError, Keep, Snapshots, durable, pack};
+use crate::bounded;
 use crate::lock::{Lock, LockError};
 use crate::model::{CheckpointId, ObjectId};
 use crate::private;
@@ -57,7 +58,7 @@ impl Snapshots {
 
     /// The checkpoints that this store made refs for since the last collection.
     pub(crate) fn made(&self) -> HashSet<CheckpointId> {
-        let noted = std::fs::read_to_string(&self.made).unwrap_or_default();
+        let noted = bounded::read_text(&self.made).unwrap_or_default();
         noted.lines().filter_map(|line| line.parse().ok()).collect()
     }
 
@@ -69,6 +70,12 @@ impl Snapshots {
     /// Lets go of these checkpoints' snapshots in this work tree's history.
     pub fn release(&self, ids: &[CheckpointId]) -> Result<(), ReleaseError> {
         self.release_refs(&ids.iter().map(|id| self.refs.name_of(id)).collect::<Vec<_>>())
+    }
+
+    /// Deletes the ref of a snapshot that became no checkpoint. Its objects go with the next that are let go.
+    pub(crate) fn give_up(&self, id: &CheckpointId) -> Result<(), ReleaseError> {
+        let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
+        Ok(self.refs.delete(&[self.refs.name_of(id)])?)
     }
 
     /// Deletes refs that [`held`](Self::held) listed. In the user's repository the space comes back with the user's

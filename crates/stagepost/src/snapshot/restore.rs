@@ -283,7 +283,8 @@ impl Snapshots {
             self.refuse(restore)?;
         }
         let root = Root::open(&self.root)?;
-        let content = Conversion::new(self, attributes_of(restore, &tasks));
+        let index = restore.to.position.index_tree.as_ref();
+        let content = Conversion::new(self, attributes_of(restore, &tasks), index);
         let Done { written, deleted, already, unwatched, changed } =
             Files::new(&root, &content, on_change, &mut *on_step).apply(&tasks)?;
         let (index, head) = match (&self.user, restore.mode) {

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use super::blocks::Blocks;
 use super::stamp::Fingerprint;
-use crate::private;
+use crate::{bounded, private};
 
 const MAGIC: &[u8; 8] = b"stgstat\x03";
 /// The length of the last record, header and payload.
@@ -330,7 +330,7 @@ impl Extent {
         if changed.bytes.is_empty() && self.basis.as_ref() == Some(basis) {
             return Ok(());
         }
-        let mut file = fs::OpenOptions::new().append(true).open(path)?;
+        let mut file = bounded::open_as(fs::OpenOptions::new().append(true), path)?;
         // Places count from the file's beginning.
         if file.metadata()?.len() != self.end as u64 {
             return Err(io::ErrorKind::InvalidData.into());

@@ -15,6 +15,7 @@ use super::moving::place;
 use super::refs::RefError;
 use super::repository::{HashKind, RefKind, Repository};
 use super::{Snapshots, durable};
+use crate::bounded;
 
 /// The tables of a repository or a work tree, and the list of those that count.
 const TABLES: &str = "reftable";
@@ -125,7 +126,7 @@ impl Stack {
         fs::write(to.join("HEAD"), "ref: refs/heads/.invalid\n")?;
         fs::write(to.join("refs").join("heads"), "this repository uses the reftable format\n")?;
         for attempt in 1.. {
-            let list = fs::read(theirs.join(LIST))?;
+            let list = bounded::read_file(&theirs.join(LIST))?;
             let linked = names(&list).try_for_each(|name| link(&theirs.join(name), &copy.join(name)));
             match linked {
                 Ok(()) => {
@@ -152,7 +153,7 @@ impl Stack {
         }
         durable::sync_folder(&self.theirs).map_err(failed)?;
         let path = self.theirs.join(LIST);
-        let was = |file: &Path| Ok(fs::read(file).ok().as_ref() == Some(&self.list));
+        let was = |file: &Path| Ok(bounded::read_file(file).ok().as_ref() == Some(&self.list));
         let outcome = match place(beside, &path, &list, was).map_err(failed)? {
             Placed::Done => return Ok(Outcome::Done),
             // A git that took the lock since may still go on from what it saw, with ours or without.

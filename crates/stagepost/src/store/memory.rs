@@ -244,6 +244,7 @@ impl Store for MemoryStore {
                     checkpoint.content.labels.iter().any(|label| label.answers_to(wanted))
                 })
                 && (!query.good || checkpoint.is_good())
+                && query.since.is_none_or(|since| checkpoint.created_at >= since)
         };
         let before = query.before.unwrap_or(u64::MAX);
         let found = inner.checkpoints().rev().filter(|(position, one)| *position < before && wanted(one));

@@ -17,7 +17,9 @@ pub use error::Error;
 pub use memory::MemoryStore;
 pub use sqlite::{OpenOptions, SqliteStore};
 
-use crate::model::{BlobRef, Checkpoint, CheckpointId, Draft, Event, Label, Run, RunId, Stub, Topic};
+use crate::model::{
+    BlobRef, Checkpoint, CheckpointId, Draft, Event, Label, Run, RunId, Stub, Timestamp, Topic,
+};
 use blob::{Cut, Prepared};
 
 /// A store of checkpoints. Every implementation passes the contract suite in `stagepost-testutil`.
@@ -239,6 +241,8 @@ pub struct Query {
     pub label: Option<Label>,
     /// Only those that someone called good (see [`Checkpoint::is_good`]).
     pub good: bool,
+    /// Only those made then or later, by the clock of whoever made them: they may stand anywhere, for clocks go backwards.
+    pub since: Option<Timestamp>,
     /// Only those before this position.
     pub before: Option<u64>,
     /// At most so many.

@@ -1,6 +1,5 @@
 //! Lines of progress. They are only ever added, and kept where no rollback reaches.
 
-use std::fs::File;
 use std::io;
 
 use super::{Error, Task, view};
@@ -66,7 +65,7 @@ fn write(project: &Project, notes: Vec<Event>) -> Result<(), Error> {
 /// Takes in lines that someone else wrote into the file, so that no view loses them.
 pub(super) fn adopt(project: &Project) -> Result<(), Error> {
     let path = project.place().root.join(PROGRESS);
-    let bytes = match File::open(&path).and_then(|file| bounded::read(file, MOST_BYTES)) {
+    let bytes = match bounded::open(&path).and_then(|file| bounded::read(file, MOST_BYTES)) {
         Ok(bytes) => bytes,
         Err(source) if source.kind() == io::ErrorKind::FileTooLarge => {
             return Err(project::Error::File { doing: "take in the lines of", path, source }.into());

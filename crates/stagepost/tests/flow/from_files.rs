@@ -329,8 +329,43 @@ steps:
     let b = String::from_utf8(story.output("b")).unwrap();
     assert!(b.contains(r#""token":"***""#) && b.contains(r#""escaped":"***""#), "{b}");
     let other = Story::new();
-    let why = "step `a` failed: the secret `TOKEN` is not set in the environment".to_owned();
-    assert_eq!(other.start(flow).unwrap(), Outcome::Failed { why });
+    let refused = other.start(flow).unwrap_err().to_string();
+    assert_eq!(refused, "not set in the environment: the secret `TOKEN` of step `a`");
+}
+
+#[test]
+fn a_secret_that_is_not_set_is_told_before_the_first_step() {
+    let mut story = Story::new();
+    let flow = r#"
+name: secrets
+secrets: [FIRST]
+input: { publish: true }
+steps:
+  - {id: a, run: 'echo a >> log'}
+  - {id: b, secrets: [SECOND], run: 'echo b >> log; test -e fixed'}
+  - {id: c, secrets: [THIRD], if: input.publish, run: 'echo c >> log'}
+"#;
+    let refused = story.start(flow).unwrap_err();
+    let expected =
+        "not set in the environment: the secret `FIRST` of step `a`, the secret `SECOND` of step `b`";
+    assert_eq!(refused.to_string(), expected);
+    assert!(!story.home.root().join("log").exists());
+    story.secrets.extend(["FIRST", "SECOND"].map(|name| (name.to_owned(), "s3cr3t-value".to_owned())));
+    let why = "step `b` failed: exit code 1".to_owned();
+    assert_eq!(story.start(flow).unwrap(), Outcome::Failed { why });
+
+    // What is done is not asked for its secrets; what is still to do is.
+    let second = story.secrets.remove("SECOND").unwrap();
+    let refused = story.resume(Resume::default()).unwrap_err();
+    assert_eq!(refused.to_string(), "not set in the environment: the secret `SECOND` of step `b`");
+    story.secrets.insert("SECOND".to_owned(), second);
+    story.home.write("fixed", "");
+    let why = "step `c` failed: the secret `THIRD` is not set in the environment".to_owned();
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Failed { why });
+    assert_eq!(std::fs::read_to_string(story.home.root().join("log")).unwrap(), "a\nb\nb\n");
+    story.secrets.remove("SECOND");
+    story.secrets.insert("THIRD".to_owned(), "another".to_owned());
+    assert_eq!(story.resume(Resume::default()).unwrap(), Outcome::Completed);
 }
 
 #[test]

@@ -272,6 +272,7 @@ fn whatever_a_step_makes_of_its_files_fails_that_attempt_only() {
     for (spoil, ends) in [
         ("mkdir $STAGEPOST_OUTPUT; touch $STAGEPOST_OUTPUT/x".to_owned(), "is a directory"),
         ("mkfifo $STAGEPOST_OUTPUT".to_owned(), "not a regular file"),
+        ("echo '[18446744073709551616]' > $STAGEPOST_OUTPUT".to_owned(), "rounded: write it as a text"),
         (format!("ln -s {outside} $STAGEPOST_OUTPUT"), "is a directory"),
         ("rm $STAGEPOST_INPUT; mkdir $STAGEPOST_INPUT; exit 1".to_owned(), "exit code 1"),
         (format!("ln -sf {outside}/kept $STAGEPOST_INPUT; exit 1"), "exit code 1"),

@@ -1,9 +1,11 @@
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
 use stagepost::flow::cleanup::{self, Policy, Reason, Report, Seen};
 use stagepost::model::RunId;
+use stagepost::project::WholeFile;
 
 use crate::app::App;
 use crate::failure::{Code, Failure};
@@ -58,11 +60,13 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
         return Err(Failure::new(Code::NotFound, format!("no flow run is called `{run}`")));
     }
     let place = args.report.as_ref().map(|path| app.folder().join(path));
-    if let Some(path) = &place {
-        // Before anything is deleted: once it is, nobody could say what.
-        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        opened.map_err(|error| Failure::file("write the report to", path, error))?;
-    }
+    let failed = |path: &Path, error| Failure::file("write the report to", path, error);
+    // Before anything is deleted: once it is, nobody could say what.
+    let begin = |path: PathBuf| match WholeFile::replace(&path) {
+        Ok(file) => Ok((path, file)),
+        Err(error) => Err(failed(&path, error)),
+    };
+    let begun = place.map(begin).transpose()?;
     let now = project.context().clock.now();
     let (deleted, kept, bytes, report) = if args.dry_run {
         let report = Report::of_plan(&plan, max_age, now);
@@ -73,10 +77,10 @@ pub(crate) fn run(app: &App, args: &CleanupArgs) -> Result<(), Failure> {
         let report = Report::of_done(&done, max_age, now);
         (done.deleted, done.kept, done.bytes, report)
     };
-    let path = match place {
-        Some(path) => {
-            std::fs::write(&path, report.markdown())
-                .map_err(|error| Failure::file("write the report to", &path, error))?;
+    let path = match begun {
+        Some((path, mut file)) => {
+            let written = file.write_all(report.markdown().as_bytes()).and_then(|()| file.finish());
+            written.map_err(|error| failed(&path, error))?;
             Some(path)
         }
         None if args.dry_run => None,

@@ -14,6 +14,7 @@ use super::live::Live;
 use super::{file, look, plan};
 use crate::app::App;
 use crate::failure::{Code, Failure};
+use crate::input;
 use crate::signals;
 use crate::ui::{self, Form};
 
@@ -222,7 +223,7 @@ fn end(app: &App, project: &Project, id: &RunId, outcome: Outcome) -> Result<(),
 }
 
 fn parse_input(text: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::usage(format!("--input is not valid JSON: {error}")))
+    input::json(text.as_bytes()).map_err(|error| Failure::usage(format!("--input must be JSON: {error}")))
 }
 
 fn read(app: &App, path: &Path) -> Result<Source, Failure> {

@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use stagepost::flow::definition::Graph;
+use stagepost::project::write_whole;
 
 use super::file;
 use crate::app::App;
@@ -47,7 +48,7 @@ pub(crate) fn run(app: &App, args: &GraphArgs) -> Result<(), Failure> {
         };
     };
     let path = app.folder().join(path);
-    std::fs::write(&path, drawn).map_err(|error| Failure::file("write", &path, error))?;
+    write_whole(&path, drawn.as_bytes()).map_err(|error| Failure::file("write", &path, error))?;
     app.ui.say(format!("wrote {}", path.display()));
     Ok(())
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use stagepost::model::{Checkpoint, Timestamp};
 use stagepost::plan::{About, Call, History, Iteration, Plan, Point, Scores, Standing};
-use stagepost::project::Project;
+use stagepost::project::{Project, write_whole};
 
 use super::{number, score_text};
 use crate::app::App;
@@ -314,7 +314,7 @@ pub(crate) fn scores(app: &App, args: &ScoresArgs) -> Result<(), Failure> {
     match &args.output {
         Some(path) => {
             let path = app.folder().join(path);
-            std::fs::write(&path, picture).map_err(|error| Failure::file("write", &path, error))
+            write_whole(&path, picture.as_bytes()).map_err(|error| Failure::file("write", &path, error))
         }
         None => app.ui.text(&picture),
     }

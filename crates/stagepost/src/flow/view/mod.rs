@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use super::definition::Flow;
 use super::{Error, History, RunState, is_driven};
+use crate::bounded;
 use crate::formats::runs;
 use crate::model::RunId;
 use crate::project::{Outdated, Project, View};
@@ -122,7 +123,7 @@ fn tidy(folder: &Path, is_wanted: impl Fn(&str) -> bool) {
 fn is_ours(path: &Path) -> bool {
     // A link is not what we wrote, wherever it leads.
     let is_file = fs::symlink_metadata(path).is_ok_and(|found| found.is_file());
-    let value = fs::read(path)
+    let value = bounded::read_file(path)
         .ok()
         .filter(|_| is_file)
         .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());

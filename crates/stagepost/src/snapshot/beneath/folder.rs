@@ -107,6 +107,17 @@ pub(crate) enum Place {
     Fresh,
 }
 
+/// Who may read and write a file that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// As the process's umask says.
+    ByUmask,
+    /// Its owner alone.
+    Owner,
+    /// As with the file that it replaces: what was private stays private.
+    AsOf(Stamp),
+}
+
 /// A folder below the root, held open.
 #[derive(Debug)]
 pub(crate) struct Folder {
@@ -180,21 +191,24 @@ impl Folder {
         }
     }
 
-    /// Writes a new file under a temporary name; it is not synced yet. Who may read and write it is as with the file
-    /// that it will replace, so that what was private stays private; without one, the process's umask decides.
+    /// Writes a new file under a temporary name; it is not synced yet.
     pub(crate) fn write_beside(
         &self,
         bytes: &[u8],
         executable: bool,
-        replaces: Option<Stamp>,
+        readers: Readers,
     ) -> Result<Temporary, Error> {
         let name = temporary_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(if executable { 0o777 } else { 0o666 });
-        let handle = fs::openat(&self.handle, &name, flags, mode)
+        // Nobody may open it before it is known who may read it.
+        let mode = if matches!(readers, Readers::ByUmask) { 0o666 } else { 0o600 };
+        let handle = fs::openat(&self.handle, &name, flags, with_execution(mode, executable))
             .map_err(|errno| self.failed("create", &name, errno))?;
         let mut file = File::from(handle);
-        let permit = replaces.map_or(Ok(()), |old| fs::fchmod(&file, with_execution(old.mode, executable)));
+        let permit = match readers {
+            Readers::AsOf(old) => fs::fchmod(&file, with_execution(old.mode, executable)),
+            Readers::ByUmask | Readers::Owner => Ok(()),
+        };
         match permit.map_err(io::Error::from).and_then(|()| file.write_all(bytes)) {
             Ok(()) => Ok(Temporary { name, file: Some(file) }),
             Err(error) => {

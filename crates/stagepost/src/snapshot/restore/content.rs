@@ -13,6 +13,7 @@ use crate::snapshot::compare::Side;
 use crate::snapshot::convert::Converter;
 use crate::snapshot::git::{Git, GitError};
 use crate::snapshot::objects::ObjectKind;
+use crate::snapshot::secret::is_secret;
 use crate::snapshot::tree::EntryMode;
 
 /// Content by its name.
@@ -42,6 +43,9 @@ pub(super) trait Content {
     /// Says whether git was told not to look at this path in the work tree: its snapshot may hold something else
     /// than what stands there.
     fn is_unwatched(&self, path: &RepoPath) -> Result<bool, Self::Error>;
+
+    /// Says whether what is put at this path is a secret: it looks like one, and git did not track it.
+    fn is_secret(&self, path: &RepoPath) -> Result<bool, Self::Error>;
 }
 
 /// Whose attributes say how files are converted.
@@ -59,6 +63,8 @@ pub(super) enum Attributes<'a> {
 pub(super) struct Conversion<'a> {
     snapshots: &'a Snapshots,
     attributes: Attributes<'a>,
+    /// The tree of the index at the end that is put back.
+    index: Option<&'a ObjectId>,
     /// Made when the first file needs it.
     converter: OnceCell<RefCell<Converter<'a>>>,
     /// Asked when the first link is to stand there.
@@ -66,8 +72,12 @@ pub(super) struct Conversion<'a> {
 }
 
 impl<'a> Conversion<'a> {
-    pub(super) fn new(snapshots: &'a Snapshots, attributes: Attributes<'a>) -> Self {
-        Self { snapshots, attributes, converter: OnceCell::new(), has_links: OnceCell::new() }
+    pub(super) fn new(
+        snapshots: &'a Snapshots,
+        attributes: Attributes<'a>,
+        index: Option<&'a ObjectId>,
+    ) -> Self {
+        Self { snapshots, attributes, index, converter: OnceCell::new(), has_links: OnceCell::new() }
     }
 
     fn converter(&self) -> RefMut<'_, Converter<'a>> {
@@ -210,5 +220,13 @@ impl Content for Conversion<'_> {
         let answer = self.snapshots.rules_git.run(&args, b"")?;
         // small letters: assumed unchanged; S: outside a sparse checkout
         Ok(answer.first().is_some_and(|tag| tag.is_ascii_lowercase() || *tag == b'S'))
+    }
+
+    fn is_secret(&self, path: &RepoPath) -> Result<bool, RestoreError> {
+        if !is_secret(path.as_bytes()) {
+            return Ok(false);
+        }
+        let is_tracked = self.index.map(|index| self.snapshots.holds(index, path)).transpose()?;
+        Ok(is_tracked != Some(true))
     }
 }

@@ -13,7 +13,7 @@ use super::parallel;
 use super::place::{Outcome, Seen, Written};
 use super::task::{Failure, Progress, Task, progress};
 use crate::model::RepoPath;
-use crate::snapshot::beneath::{self, Folder, Root, is_temporary, name, parent};
+use crate::snapshot::beneath::{self, Folder, Readers, Root, is_temporary, name, parent};
 use crate::snapshot::plan::ancestors;
 use crate::snapshot::tree::EntryMode;
 
@@ -224,10 +224,20 @@ impl<'a, C: Content> Files<'a, C> {
                 folders[folder].link_beside(&bytes)?
             }
             mode => {
-                folders[folder].write_beside(&bytes, mode == EntryMode::Executable, seen.replaced_file())?
+                let readers = self.readers(&seen)?;
+                folders[folder].write_beside(&bytes, mode == EntryMode::Executable, readers)?
             }
         };
         Ok(Some(Written { seen, folder, temporary, digest: blake3::hash(&bytes) }))
+    }
+
+    /// Who may read what is written: those who could read the file that stood there. A secret that is missing is its owner's.
+    fn readers(&self, seen: &Seen<'_>) -> Result<Readers, Failure<C::Error>> {
+        if let Some(old) = seen.replaced_file() {
+            return Ok(Readers::AsOf(old));
+        }
+        let is_secret = self.content.is_secret(&seen.task.path).map_err(Failure::Content)?;
+        Ok(if is_secret { Readers::Owner } else { Readers::ByUmask })
     }
 
     /// Opens the task's folder, or finds it among those of its batch: neighbours share one.

@@ -36,7 +36,7 @@ impl Snapshots {
             return Ok(Vec::new());
         }
         let marked = marked(&self.rules_git)?;
-        let content = Conversion::new(self, Attributes::WorkTree);
+        let content = Conversion::new(self, Attributes::WorkTree, None);
         let changed = changes.iter().filter(|change| marked.contains(&change.path));
         let mut tasks: Vec<Task> = changed.map(|change| Task::of(change)).collect();
         let known: HashSet<&RepoPath> = changes.iter().map(|change| &change.path).collect();

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::blob::Prepared;
 use super::open;
+use crate::bounded;
 use crate::model::{BlobRef, Hash};
 
 pub(super) struct Copies {
@@ -56,7 +57,7 @@ impl Copies {
         let old = new.base.map(|base| self.path(&base)).filter(|old| old.exists());
         let known = match (base, &old) {
             (Some(base), _) => agreeing(base, &new.bytes),
-            (None, Some(old)) => agreeing(&fs::read(old)?, &new.bytes),
+            (None, Some(old)) => agreeing(&bounded::read_file(old)?, &new.bytes),
             (None, None) => 0,
         };
         let is_small_change = new.bytes.len() - known <= Self::MOST_NEW;

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::Error;
 use super::open;
+use crate::bounded;
 use crate::model::Hash;
 
 pub(super) const HEAD_FILE: &str = "head";
@@ -55,7 +56,7 @@ impl HeadFile {
 
 /// Reads how long the journal was when it was last written, if that is known.
 pub(super) fn remembered(folder: &Path) -> Option<(i64, Hash)> {
-    parse(&std::fs::read(folder.join(HEAD_FILE)).ok()?)
+    parse(&bounded::read_file(&folder.join(HEAD_FILE)).ok()?)
 }
 
 fn parse(record: &[u8]) -> Option<(i64, Hash)> {

@@ -14,6 +14,7 @@ use rustix::fs::FlockOperation;
 use super::super::Error;
 use super::copies::Copies;
 use super::{collect, db, head, schema};
+use crate::bounded;
 
 pub(super) const DATABASE: &str = "store.db";
 
@@ -315,7 +316,7 @@ pub(super) fn private_file(path: &Path) -> Result<File, Error> {
 /// Opens a file beside the database, but not through a symlink: it would be written to.
 pub(super) fn existing_file(path: &Path) -> io::Result<File> {
     let flags = i32::try_from(rustix::fs::OFlags::NOFOLLOW.bits()).expect("a flag of open(2)");
-    File::options().write(true).read(true).custom_flags(flags).open(path)
+    bounded::open_with(File::options().write(true).read(true), flags, path)
 }
 
 /// Makes the names in a folder durable.

@@ -11,21 +11,21 @@ use rusqlite::{Connection, params};
 use super::super::{Error, EventQuery, Found, Listed, Query, Survey};
 use super::row::{Entry, GOOD_TAG, Journal, event_tag, id_from};
 use super::{column, db};
-use crate::model::{Checkpoint, CheckpointId, Event, RunId, Topic};
+use crate::model::{Checkpoint, CheckpointId, Event, RunId, Timestamp, Topic};
 
 const BY_POSITION: &str = "SELECT position FROM entries WHERE class = 2 AND position < ?1 AND body IS NOT NULL \
-     ORDER BY position DESC LIMIT ?2";
+     AND at >= ?3 ORDER BY position DESC LIMIT ?2";
 const BY_RUN: &str = "SELECT position FROM (SELECT position FROM entries WHERE position > (SELECT entries FROM state) \
-     AND run = ?3 AND seq > 0 AND position < ?1 AND body IS NOT NULL UNION ALL \
+     AND run = ?3 AND seq > 0 AND position < ?1 AND body IS NOT NULL AND at >= ?4 UNION ALL \
      SELECT * FROM (SELECT b.position FROM by_run b JOIN entries e ON e.position = b.position WHERE b.run = ?3 \
-     AND b.position < ?1 AND e.body IS NOT NULL ORDER BY b.seq DESC LIMIT ?2)) ORDER BY position DESC LIMIT ?2";
+     AND b.position < ?1 AND e.body IS NOT NULL AND e.at >= ?4 ORDER BY b.seq DESC LIMIT ?2)) ORDER BY position DESC LIMIT ?2";
 /// `?5` is a second tag that must be there too.
 const BY_TAG: &str = "SELECT position FROM (SELECT position FROM entries WHERE position > \
      (SELECT entries FROM state) AND class = 2 AND instr(char(10) || tags || char(10), char(10) || ?3 || char(10)) > 0 \
-     AND position < ?1 AND body IS NOT NULL AND (?4 IS NULL OR run = ?4) \
+     AND position < ?1 AND body IS NOT NULL AND at >= ?6 AND (?4 IS NULL OR run = ?4) \
      AND (?5 IS NULL OR instr(char(10) || tags || char(10), char(10) || ?5 || char(10)) > 0) UNION ALL \
      SELECT * FROM (SELECT b.position FROM by_tag b JOIN entries e ON e.position = b.position \
-     WHERE b.tag = ?3 AND b.position < ?1 AND e.body IS NOT NULL AND (?4 IS NULL OR e.run = ?4) \
+     WHERE b.tag = ?3 AND b.position < ?1 AND e.body IS NOT NULL AND e.at >= ?6 AND (?4 IS NULL OR e.run = ?4) \
      AND (?5 IS NULL OR instr(char(10) || e.tags || char(10), char(10) || ?5 || char(10)) > 0) \
      ORDER BY b.position DESC LIMIT ?2)) ORDER BY position DESC LIMIT ?2";
 const EVENTS_OF_KEY: &str = "SELECT position FROM (SELECT position FROM entries WHERE position > \
@@ -106,18 +106,23 @@ fn answers(checkpoint: &Checkpoint, query: &Query) -> bool {
     query.run.as_ref().is_none_or(|run| checkpoint.run == *run)
         && query.label.as_ref().is_none_or(|wanted| labels.iter().any(|label| label.answers_to(wanted)))
         && (!query.good || checkpoint.is_good())
+        && query.since.is_none_or(|since| checkpoint.created_at >= since)
 }
 
 fn positions(connection: &Connection, query: &Query, run: Option<i64>) -> Result<Vec<i64>, Error> {
     let before = query.before.and_then(|before| i64::try_from(before).ok()).unwrap_or(i64::MAX);
     let limit = query.limit.and_then(|limit| i64::try_from(limit).ok()).unwrap_or(-1);
+    // Times stand beside the records, so that those that are too old are passed over unread.
+    let since = query.since.map_or(i64::MIN, Timestamp::as_micros);
     let good = query.good.then(|| GOOD_TAG.to_owned());
     let label = query.label.as_ref().map(|label| format!("={label}"));
     let (tag, also) = if label.is_some() { (label, good) } else { (good, None) };
     let (sql, values): (&str, Vec<Value>) = match (tag, run) {
-        (Some(tag), run) => (BY_TAG, vec![before.into(), limit.into(), tag.into(), run.into(), also.into()]),
-        (None, Some(run)) => (BY_RUN, vec![before.into(), limit.into(), run.into()]),
-        (None, None) => (BY_POSITION, vec![before.into(), limit.into()]),
+        (Some(tag), run) => {
+            (BY_TAG, vec![before.into(), limit.into(), tag.into(), run.into(), also.into(), since.into()])
+        }
+        (None, Some(run)) => (BY_RUN, vec![before.into(), limit.into(), run.into(), since.into()]),
+        (None, None) => (BY_POSITION, vec![before.into(), limit.into(), since.into()]),
     };
     column(connection, sql, rusqlite::params_from_iter(values))
 }
