@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return not_understood(&shown(error)),
     };
+    signals::too_large_is_an_error();
     let mut app = app::App::new(&args.global);
     match commands::run(&mut app, args.command) {
         Ok(()) => ExitCode::SUCCESS,

@@ -441,3 +441,33 @@ fn a_database_that_was_deleted_is_missed() {
     project.save("two", &[]);
     assert_eq!(project.ok(&["--quiet", "log"]).lines().count(), 1);
 }
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_with_a_name() {
+    let project = TempProject::new();
+    project.save("before", &[]);
+    // What cannot be compressed: the numbers of a small generator.
+    let noise = |state: &mut u32| {
+        *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (*state >> 24) as u8
+    };
+    let mut state = 7;
+    let large: Vec<u8> = (0..200_000).map(|_| noise(&mut state)).collect();
+    project.write("large.bin", &large);
+    let limited = |args: &[&str]| {
+        let all =
+            ["-c", "ulimit -f 100; exec \"$0\" \"$@\"", PROGRAM].into_iter().chain(args.iter().copied());
+        Ran::of(project.tool("sh", all).output())
+    };
+    limited(&["save", "-m", "too large"]).fails(1, &["File too large"]);
+    let packs = fs::read_dir(project.folder.join(".git/objects/pack")).unwrap();
+    let left = packs.filter(|one| one.as_ref().unwrap().file_name().to_string_lossy().starts_with("tmp_"));
+    assert_eq!(left.count(), 0, "nothing of it is left");
+    let saved = project.save("there is room again", &[]);
+    fs::remove_file(project.folder.join("large.bin")).unwrap();
+    limited(&["restore", &saved, "--yes"]).fails(1, &["File too large"]);
+    assert!(!project.folder.join("large.bin").exists());
+    project.ok(&["restore", &saved, "--yes"]);
+    assert_eq!(fs::read(project.folder.join("large.bin")).unwrap(), large);
+    project.ok(&["verify"]);
+}

@@ -42,6 +42,11 @@ impl Runner<'_, '_> {
             Err(error) => return Err(error.into()),
         }
         let gate = gates.settled(&id)?;
+        if gate.of.alone || gate.of.run != self.id {
+            // Whoever answered that one was not asked by this run, even if the words are the same.
+            let what = format!("there is a question `{id}` already, which is not of this run");
+            return self.keep(unit, attempt, Done::refused(what));
+        }
         let Some(action) = gate.action() else {
             return Ok(Event::Unanswered { step: unit.step, gate: id.to_string() });
         };

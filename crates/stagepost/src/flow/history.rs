@@ -1,11 +1,13 @@
 //! Everything that is recorded of a run, in the order in which it happened.
 
+use std::collections::HashSet;
+
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{Error, Happened};
 use crate::model::{Checkpoint, CheckpointId, Run, RunId, RunKind, Timestamp, Topic};
-use crate::project::Project;
+use crate::project::{GoneStep, Project};
 use crate::store::{EventQuery, Found, Listed, Query};
 
 /// Everything that is recorded of a run, oldest first. A run that was forked shares the past of the other.
@@ -28,6 +30,13 @@ pub enum Moment {
         /// The checkpoint.
         checkpoint: Checkpoint,
     },
+    /// The end of an attempt at a step whose checkpoint was given up.
+    Gone {
+        /// The run that it belongs to.
+        run: RunId,
+        /// What is left to say of it.
+        gone: GoneStep,
+    },
     /// Something else.
     Happened {
         /// Its place in the journal.
@@ -44,6 +53,17 @@ impl Moment {
     pub fn position(&self) -> u64 {
         match self {
             Moment::Checkpoint { position, .. } | Moment::Happened { position, .. } => *position,
+            Moment::Gone { gone, .. } => gone.position,
+        }
+    }
+
+    /// The number of the checkpoint in its run.
+    fn seq(&self) -> Option<u64> {
+        match self {
+            Moment::Checkpoint { checkpoint, .. } => Some(checkpoint.seq),
+            // What another checkpoint kept came later than its own number says.
+            Moment::Gone { gone, .. } => Some(gone.seq).filter(|_| gone.kept.is_none()),
+            Moment::Happened { .. } => None,
         }
     }
 }
@@ -85,12 +105,8 @@ fn shared_past(project: &Project, checkpoint: &CheckpointId) -> Result<(Run, Vec
         None => return Err(crate::project::Error::NotFound { name: checkpoint.to_string() }.into()),
     };
     let mut moments = moments_of(project, &id)?;
-    let later = |moment: &Moment| match moment {
-        Moment::Checkpoint { checkpoint, .. } => checkpoint.seq > seq,
-        Moment::Happened { .. } => false,
-    };
-    let it =
-        |moment: &Moment| matches!(moment, Moment::Checkpoint { checkpoint, .. } if checkpoint.seq == seq);
+    let later = |moment: &Moment| moment.seq().is_some_and(|other| other > seq);
+    let it = |moment: &Moment| moment.seq() == Some(seq);
     let end = moments.iter().position(it).map(|at| at + 1).or_else(|| moments.iter().position(later));
     let end = end.unwrap_or(moments.len());
     moments.truncate(end);
@@ -100,6 +116,9 @@ fn shared_past(project: &Project, checkpoint: &CheckpointId) -> Result<(Run, Vec
 fn moments_of(project: &Project, id: &RunId) -> Result<Vec<Moment>, Error> {
     let listed = project.store().list(&Query { run: Some(id.clone()), ..Query::default() })?;
     let (mut moments, _) = happened_to(project, id)?;
+    // A collection that was cut off told of what is still there.
+    let live: HashSet<CheckpointId> = listed.iter().map(|one| one.checkpoint.id).collect();
+    moments.retain(|moment| !matches!(moment, Moment::Gone { gone, .. } if live.contains(&gone.checkpoint)));
     let listed = listed.into_iter().rev();
     moments.extend(listed.map(|Listed { position, checkpoint }| Moment::Checkpoint { position, checkpoint }));
     moments.sort_by_key(Moment::position);
@@ -109,13 +128,17 @@ fn moments_of(project: &Project, id: &RunId) -> Result<Vec<Moment>, Error> {
 /// What happened to a run beside the ends of its steps, and everything that is written of that.
 pub(super) fn happened_to(project: &Project, id: &RunId) -> Result<(Vec<Moment>, Vec<Value>), Error> {
     let query = EventQuery { topic: Topic::Run, key: Some(id.to_string()), last: None };
-    let (mut moments, mut bodies) = (Vec::new(), Vec::new());
+    let (mut moments, mut bodies, mut told) = (Vec::new(), Vec::new(), HashSet::new());
     for (position, event) in project.store().events(&query)? {
+        let gone = GoneStep::read(&event.body).into_iter();
+        let gone = gone.filter(|gone| told.insert((gone.checkpoint, gone.position)));
+        moments.extend(gone.map(|gone| Moment::Gone { run: id.clone(), gone }));
         // What another version of the program wrote is not ours to read.
         if let Ok(happened) = Happened::deserialize(&event.body) {
             moments.push(Moment::Happened { position, at: event.at, happened });
         }
         bodies.push(event.body);
     }
+    moments.sort_by_key(Moment::position);
     Ok((moments, bodies))
 }

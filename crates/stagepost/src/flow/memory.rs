@@ -10,7 +10,7 @@ use super::history::{History, Moment, flow_run, happened_to};
 use super::record::RESULT;
 use super::state::RunState;
 use super::{Error, hold};
-use crate::model::{BlobRef, Run, RunId};
+use crate::model::{BlobRef, CheckpointId, Run, RunId};
 use crate::project::Project;
 use crate::store::{Found, Query, Store};
 
@@ -31,6 +31,8 @@ pub(super) struct Known {
     /// How many attempts failed since someone asked for it.
     pub(super) failures: u32,
     pub(super) result: Option<Kept>,
+    /// The checkpoint of its result, if it was done and that result was given up.
+    pub(super) gone: Option<CheckpointId>,
 }
 
 /// A result, and its place among all results.
@@ -71,7 +73,7 @@ impl Memory {
         let history = History::load(project, id)?;
         let checkpoints = history.moments.iter().filter_map(|moment| match moment {
             Moment::Checkpoint { checkpoint, .. } => Some(checkpoint),
-            Moment::Happened { .. } => None,
+            Moment::Gone { .. } | Moment::Happened { .. } => None,
         });
         checkpoints.filter(|_| tell).filter_map(Ended::of).for_each(|one| attempts.ended(&one));
         let mut memory = Self::of(&RunState::of(&history, hold::is_driven(project, id)));
@@ -88,6 +90,7 @@ impl Memory {
                 attempt: step.last().map_or(0, |attempt| attempt.attempt),
                 failures: if memory.over { 0 } else { step.failures },
                 result: result.map(|artifact| memory.keep(artifact.blob)),
+                gone: step.current().filter(|attempt| attempt.pruned).map(|attempt| attempt.checkpoint),
             };
             memory.known.insert(step.step.clone(), known);
         }
@@ -106,7 +109,7 @@ impl Memory {
         let known = self.known.entry(ended.step).or_default();
         known.attempt = ended.attempt;
         known.failures = if result.is_some() { 0 } else { known.failures + 1 };
-        known.result = result;
+        (known.result, known.gone) = (result, None);
     }
 
     fn keep(&mut self, blob: BlobRef) -> Kept {

@@ -209,6 +209,11 @@ fn before_first(history: &History) -> HashMap<String, Checkpoint> {
                 }
                 _ => {}
             },
+            Moment::Gone { gone, .. } => {
+                if matches!(gone.status, StepStatus::Completed | StepStatus::Skipped) {
+                    before.remove(&before_step(&gone.step));
+                }
+            }
             Moment::Happened { happened: Happened::Ended { .. }, .. } => before.clear(),
             Moment::Happened {
                 happened: Happened::Voided { steps, .. } | Happened::RolledBack { steps, .. },
@@ -494,6 +499,8 @@ fn is_reopened(project: &Project, attempt: &Attempt) -> Result<bool, Error> {
     };
     let answered = load_result(project, attempt)?;
     match Gates::of(project).get(&gate) {
+        // Which answer it was is not known any more; that there is none is.
+        Ok(gate) if attempt.pruned => Ok(gate.checkpoint().is_none()),
         Ok(gate) => {
             Ok(gate.checkpoint().map(|id| Value::from(id.to_string())).as_ref() != answered.get("checkpoint"))
         }

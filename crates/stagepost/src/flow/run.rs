@@ -139,6 +139,10 @@ impl<'p> Run<'p> {
         if let Some(result) = known.result {
             return self.recorded(name, result);
         }
+        if let Some(checkpoint) = known.gone {
+            // It was done: to do it again is not what was asked for.
+            return Err(Error::Pruned { step: name.to_owned(), checkpoint });
+        }
         let (mut attempt, mut failures) = (known.attempt, known.failures);
         loop {
             attempt += 1;

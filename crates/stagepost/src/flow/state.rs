@@ -13,7 +13,7 @@ use super::kept::{self, KeptStep};
 use super::record::Record;
 use super::{Error, hold};
 use crate::model::{Artifact, Checkpoint, CheckpointId, Kind, Run, RunId, StepStatus, Timestamp};
-use crate::project::Project;
+use crate::project::{GoneStep, Project};
 
 /// How a run stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -153,7 +153,7 @@ pub struct Attempt {
     pub checkpoint: CheckpointId,
     /// The number of the checkpoint in its run.
     pub seq: u64,
-    /// Its place in the history, whatever its step and run; 0 if its checkpoint is pruned.
+    /// Its place in the history, whatever its step and run; 0 where only the end of its run tells of it.
     pub position: u64,
     /// Its payloads; none if it was pruned.
     pub artifacts: Vec<Artifact>,
@@ -230,6 +230,24 @@ impl Attempt {
             artifacts: Vec::new(),
             has_files: false,
             record: Record { took_us: summary.took_us, ..Record::default() },
+            pruned: true,
+            thinned: false,
+        }
+    }
+
+    /// What a collection left to say of it.
+    fn gone(run: &RunId, gone: &GoneStep) -> Self {
+        Self {
+            attempt: gone.attempt,
+            status: gone.status,
+            at: gone.at,
+            run: run.clone(),
+            checkpoint: gone.checkpoint,
+            seq: gone.seq,
+            position: gone.position,
+            artifacts: Vec::new(),
+            has_files: false,
+            record: Record::of(&gone.says),
             pruned: true,
             thinned: false,
         }
@@ -411,6 +429,10 @@ impl RunState {
                     self.keepers.push(checkpoint.id);
                 }
             }
+            Moment::Gone { run, gone } => {
+                self.changed_at = gone.at;
+                self.gone(run, gone);
+            }
             Moment::Happened { at, happened, position } => {
                 self.changed_at = *at;
                 if let Happened::Voided { led_to: Some(to), .. } = happened {
@@ -481,6 +503,22 @@ impl RunState {
         // Those whose checkpoints are gone cannot be counted any more.
         step.generation = step.generation.max(summary.generation);
         step.told_of(attempt, summary.superseded);
+    }
+
+    /// Takes in what is left to say of an attempt that a collection gave up.
+    fn gone(&mut self, run: &RunId, gone: &GoneStep) {
+        let (place, attempt) = (self.place(&gone.step), Attempt::gone(run, gone));
+        let (step, is_result) = (&mut self.steps[place], attempt.is_result());
+        match gone.kept {
+            Some(generation) => {
+                step.generation = step.generation.max(generation);
+                step.keeps(attempt);
+            }
+            None => step.ended(attempt),
+        }
+        if is_result {
+            self.done_without_others(&gone.step, gone.attempt);
+        }
     }
 
     /// Takes in a result that is kept although its checkpoint is not there any more.

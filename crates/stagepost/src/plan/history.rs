@@ -317,6 +317,11 @@ impl History {
         self.begun.as_ref().map(|begun| begun.thresholds).unwrap_or_default()
     }
 
+    /// Says whether nothing but how it ended is left of it.
+    pub(super) fn is_only_its_end(&self) -> bool {
+        self.end.is_some() && self.begun.is_none() && self.iterations.is_empty()
+    }
+
     /// Finds an iteration.
     pub fn iteration(&self, number: u32) -> Result<&Iteration, Error> {
         self.iterations.get(&number).ok_or_else(|| self.missing(format!("iteration {number}")))

@@ -138,8 +138,13 @@ pub fn refine(
     let history = plan.history()?;
     let rules = Rules::of(&refine.job, agents.validator.is_some());
     let mut drive = Drive { plan, history, rules, job: &refine.job, agents, cancel, observer };
-    drive.take_job(refine)?;
     let run = drive.plan.id().clone();
+    if drive.history.is_only_its_end() {
+        // How it came to its end was given up. To go on would be to begin anew, and to push the end out of what is kept.
+        (drive.observer)(&Progress::Begun { run: &run, resumed });
+        return drive.outcome();
+    }
+    drive.take_job(refine)?;
     if decide(&drive.history, &drive.rules) != Action::Done {
         // Until it is over, no collection gives up anything of it.
         project.unfinished(&run)?;
@@ -432,12 +437,13 @@ impl Drive<'_, '_, '_> {
         let end = history.end.as_ref().ok_or_else(|| history.missing("end".to_owned()))?;
         let last =
             payload_of(self.plan.project, &end.checkpoint)?.map_or(Value::Null, |payload| payload.finite());
+        let told = last["iterations"].as_u64().and_then(|told| u32::try_from(told).ok());
         let best = history.best();
         Ok(Outcome {
             run: history.run.id.clone(),
             approved: end.approved,
             reason: end.reason.clone(),
-            iterations: history.iterations.keys().next_back().copied().unwrap_or(0),
+            iterations: history.iterations.keys().next_back().copied().or(told).unwrap_or(0),
             best: best.map(|one| one.number),
             scored: best.and_then(|one| one.judgement.as_ref()).map(|said| said.scored),
             tokens: history.tokens,

@@ -1,11 +1,11 @@
 //! Giving room back: retention first, then what nothing refers to any more.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Error, Project};
+use super::{Error, Project, gone};
 use crate::model::{Checkpoint, CheckpointId, Event, Kind, RunId, RunKind, StepStatus, Topic};
 use crate::retention::{Fact, Plan, Policy, Protection};
 use crate::store::{Collected, EventQuery, Found, Listed, Query};
@@ -70,9 +70,11 @@ impl Project {
     pub fn apply_gc(&self, plan: &GcPlan) -> Result<Swept, Error> {
         self.refuse_after_a_loss()?;
         let ids: Vec<_> = plan.plan.prune.iter().map(|pruned| pruned.id).collect();
-        let runs = plan.plan.prune.iter().map(|pruned| &pruned.run).collect();
+        let runs: BTreeSet<_> = plan.plan.prune.iter().map(|pruned| &pruned.run).collect();
         let _outdated = self.begin_views_of(&runs)?;
         if !ids.is_empty() {
+            // First the word, then the deed: what is told of and still there is read where it is.
+            self.tell_of_steps(&runs, &ids.iter().copied().collect())?;
             let body = json!({"checkpoints": ids, "who": self.context.who});
             let event =
                 Event { topic: Topic::Prune, key: "gc".to_owned(), at: self.context.clock.now(), body };
@@ -196,8 +198,13 @@ impl Project {
 
     /// How a flow ended, if that is the last that was written of it.
     fn end_of_flow(&self, run: &RunId) -> Result<Option<String>, Error> {
-        let latest = self.store.events(&EventQuery::latest(Topic::Run, run.as_str()))?.pop();
-        let body = latest.map(|(_, event)| event.body).unwrap_or_default();
+        let mut latest = self.store.events(&EventQuery::latest(Topic::Run, run.as_str()))?;
+        if latest.iter().any(|(_, event)| gone::tells(&event.body)) {
+            let query = EventQuery { topic: Topic::Run, key: Some(run.to_string()), last: None };
+            latest = self.store.events(&query)?;
+            latest.retain(|(_, event)| !gone::tells(&event.body));
+        }
+        let body = latest.pop().map(|(_, event)| event.body).unwrap_or_default();
         Ok(body["status"].as_str().filter(|_| body["type"] == "ended").map(str::to_owned))
     }
 }

@@ -1,7 +1,8 @@
 //! Flows that ask a person, or propose and judge.
 
 use stagepost::flow::{Outcome, Resume, Status, Verdict};
-use stagepost::gate::{Gates, Origin, Said};
+use stagepost::gate::{Ask, Gates, Origin, Prompt, Said};
+use stagepost::reply::Kind;
 
 use crate::support::Story;
 
@@ -132,4 +133,16 @@ fn a_plan_knows_where_an_answer_leads_back_to() {
     assert!(story.plan().step("draft").unwrap().is_reuse(), "that was done");
     answer(&story, "approve");
     assert!(story.plan().step("draft").unwrap().is_reuse(), "a yes leads on");
+}
+
+#[test]
+fn an_answer_to_a_question_of_the_same_name_that_is_not_of_the_run_is_not_taken() {
+    let story = Story::new();
+    let flow = "name: x\nsteps:\n  - {id: ok, ask: {kind: confirm, message: Go?}}\n  - {id: go, run: 'echo go >> log'}\n";
+    let gates = Gates::of(&story.project);
+    let prompt = Prompt::new(Kind::Confirm).asking("Go?");
+    gates.ask(Ask::new(prompt).named("r.ok".parse().unwrap())).unwrap();
+    answer(&story, "yes");
+    assert!(matches!(story.start(flow).unwrap(), Outcome::Failed { .. }));
+    assert_eq!(story.lines("log"), "");
 }

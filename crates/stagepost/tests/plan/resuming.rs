@@ -136,3 +136,20 @@ fn a_run_that_is_not_there_cannot_be_resumed() {
     let error = scored(&home.open(), &resume(&job(), &missing), &[8.0]).unwrap_err();
     assert!(matches!(error, Error::NoRun { .. }), "{error:?}");
 }
+
+#[test]
+fn a_run_of_which_a_collection_left_only_the_end_is_not_begun_anew() {
+    let strict = stagepost::retention::Policy { keep_last: Some(1), ..Default::default() };
+    for scores in [[4.0, 6.0, 8.0], [4.0, 6.5, 6.0]] {
+        let home = TempProject::git();
+        let project = home.open();
+        let before = scored(&project, &new(&job()), &scores).unwrap();
+        for _ in 0..2 {
+            project.apply_gc(&project.plan_gc(&strict).unwrap()).unwrap();
+            // Nobody is there to be asked.
+            let after = scored(&project, &resume(&job(), &before.run), &[]).unwrap();
+            assert_eq!((after.approved, after.iterations), (before.approved, 3));
+            assert_eq!(after.last, before.last, "it is still there, and still the newest");
+        }
+    }
+}

@@ -43,6 +43,7 @@ pub(super) fn transitions(moments: &[Moment], state: &RunState) -> Vec<Transitio
             Moment::Checkpoint { checkpoint, .. } if is_progress(&checkpoint.content.kind) => {
                 path.go(runs::Status::InProgress, checkpoint.created_at, "a step ended");
             }
+            Moment::Gone { gone, .. } => path.go(runs::Status::InProgress, gone.at, "a step ended"),
             Moment::Checkpoint { .. } => {}
         }
     }
