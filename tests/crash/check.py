@@ -47,6 +47,8 @@ class Check:
         self.again()
         self.goes_on()
         self.views_tell_the_truth()
+        # What was cut off does not keep what is old from being given up.
+        self.place.stagepost("gc", "-q", "--keep", "1")
 
     def views_tell_the_truth(self):
         """What the files that others read say is what the store says, once commands went through."""
