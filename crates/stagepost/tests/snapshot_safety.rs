@@ -279,6 +279,25 @@ fn released_snapshots_give_their_space_back() {
     fixture.assert_exact();
 }
 
+#[test]
+fn a_pack_that_somebody_was_killed_in_the_middle_of_stops_nobody_and_goes() {
+    let fixture = Fixture::new();
+    let snapshots = fixture.open();
+    let packs = fixture.root.join(".git/objects/pack");
+    let mut ids = vec![id(), id(), id()];
+    for id in &ids {
+        fixture.write("a.txt", id.to_string());
+        snapshots.capture(id, &Capture::default()).unwrap();
+    }
+    for left in [&[".keep"][..], &[".keep", ".pack"]] {
+        let name = format!("pack-{}", "a".repeat(40));
+        left.iter().for_each(|end| fs::write(packs.join(format!("{name}{end}")), "stagepost\n").unwrap());
+        snapshots.release(&[ids.remove(0)]).unwrap();
+        left.iter().for_each(|end| assert!(!packs.join(format!("{name}{end}")).exists(), "{end}"));
+    }
+    fixture.git(&["fsck", "--no-dangling"]);
+}
+
 fn count_packs(fixture: &Fixture) -> usize {
     let packs = fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(Result::unwrap);
     packs.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack")).count()

@@ -75,6 +75,20 @@ pub(super) fn count_kept(objects_dir: &Path) -> usize {
 
 /// Returns our packs in an object store, each without its suffix.
 pub(super) fn ours(objects_dir: &Path) -> Result<Vec<PathBuf>, CaptureError> {
+    Ok(marked(objects_dir)?.into_iter().filter(|pack| is_whole(pack)).collect())
+}
+
+/// Returns what is marked as a pack of ours and is none: somebody is about to make it one, or was killed in the middle.
+pub(super) fn unfinished(objects_dir: &Path) -> Result<Vec<PathBuf>, CaptureError> {
+    Ok(marked(objects_dir)?.into_iter().filter(|pack| !is_whole(pack)).collect())
+}
+
+/// The index comes last; without it, git sees no pack.
+fn is_whole(pack: &Path) -> bool {
+    fs::symlink_metadata(with_suffix(pack, ".idx")).is_ok()
+}
+
+fn marked(objects_dir: &Path) -> Result<Vec<PathBuf>, CaptureError> {
     let folder = objects_dir.join("pack");
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(vec![]),

@@ -75,7 +75,7 @@ impl Snapshots {
     /// Deletes the ref of a snapshot that became no checkpoint. Its objects go with the next that are let go.
     pub(crate) fn give_up(&self, id: &CheckpointId) -> Result<(), ReleaseError> {
         let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
-        Ok(self.refs.delete(&[self.refs.name_of(id)])?)
+        Ok(self.refs.delete(&self.beside_packed(), &[self.refs.name_of(id)])?)
     }
 
     /// Deletes refs that [`held`](Self::held) listed. In the user's repository the space comes back with the user's
@@ -90,11 +90,7 @@ impl Snapshots {
         self.let_go().map_err(|error| ReleaseError::Packs(Box::new(error)))?;
         if self.keep() == Keep::Private {
             // What another work tree is just capturing has no ref yet.
-            let shared = self
-                .folder
-                .parent()
-                .is_some_and(|folder| folder.join("worktrees").is_dir() || folder.ends_with("worktrees"));
-            let age = if shared { "1.hour.ago" } else { "now" };
+            let age = if self.is_shared() { "1.hour.ago" } else { "now" };
             self.store_git.run(&["repack", "-A", "-d", "-q", &format!("--unpack-unreachable={age}")], b"")?;
             self.store_git.run(&["prune", &format!("--expire={age}")], b"")?;
         }
@@ -105,6 +101,10 @@ impl Snapshots {
     /// Gives our packs to git, as one: from now on its gc decides what is still needed.
     fn let_go(&self) -> Result<(), CaptureError> {
         let objects_dir = self.store.objects_dir();
+        if !self.is_shared() {
+            // Nobody else is about to finish them.
+            pack::unfinished(&objects_dir)?.iter().try_for_each(|pack| pack::remove(pack))?;
+        }
         let packs = pack::ours(&objects_dir)?;
         if packs.len() > 1 {
             self.merge(&packs, &objects_dir)?;
@@ -114,6 +114,12 @@ impl Snapshots {
             durable::remove(&keep).map_err(CaptureError::io("remove", &keep))?;
         }
         Ok(())
+    }
+
+    /// Says whether other work trees keep snapshots in the same place, each under a lock of its own.
+    fn is_shared(&self) -> bool {
+        let folder = self.folder.parent();
+        folder.is_some_and(|folder| folder.join("worktrees").is_dir() || folder.ends_with("worktrees"))
     }
 
     fn keep(&self) -> Keep {

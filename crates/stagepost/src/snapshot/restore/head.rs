@@ -80,14 +80,13 @@ impl Snapshots {
         }
         if let Some(branch) = &to.branch {
             let name = reference(branch);
-            match (self.user_refs.read(&name)?, new) {
-                (None, Some(new)) => {
-                    if self.make_branch(&name, new, &told(moving_to(new)))? == Move::NeedsGit {
-                        return Ok(Move::NeedsGit);
-                    }
-                }
+            let made = match (self.user_refs.read(&name)?, new) {
+                (None, Some(new)) => self.make_branch(&name, new, &told(moving_to(new)))?,
                 (tip, new) if tip.as_ref() != new => return Err(RestoreError::HeadMoved),
-                _ => {}
+                _ => Move::Done,
+            };
+            if made == Move::NeedsGit {
+                return Ok(made);
             }
         }
         let symbolic = |branch: &String| format!("ref: {}", reference(branch));
