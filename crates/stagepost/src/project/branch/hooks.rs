@@ -3,7 +3,7 @@
 //! git runs them where it can be asked to (`git hook run --to-stdin`), which knows those that a configuration names too. An older git
 //! knows only those in its folder; they are started here.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -106,12 +106,12 @@ impl UserGit<'_> {
         let place = &self.project.place;
         let programs = self.ask("find git's programs", &["--exec-path"])?;
         let programs = programs.trim_end();
-        let search = std::env::split_paths(&self.project.context.git.search_path()).collect::<Vec<_>>();
-        let search = std::env::join_paths(std::iter::once(programs.into()).chain(search));
+        let mut search = OsString::from(programs);
+        search.push(":");
+        search.push(self.project.context.git.search_path());
         let prepare = |mut command: Command| {
             command.args(args).env(AT_WORK, at_work()).env("GIT_EDITOR", ":").env("GIT_PREFIX", "");
-            command.env("GIT_EXEC_PATH", programs);
-            command.envs(search.as_ref().ok().map(|search| ("PATH", search)));
+            command.env("GIT_EXEC_PATH", programs).env("PATH", &search);
             self.with_own(command)
         };
         let git = &self.project.context.git;
