@@ -2,8 +2,8 @@
 //!
 //! One lock stands for all refs there, and a git that is killed leaves it to everybody. So git is shown a folder of our own with
 //! the same tables, the user's objects and configuration, and adds a table there. That is put beside the others, and the new
-//! list of tables changes places with the old one ([`exchange`](super::exchange)). If the list is not what it was when the copy
-//! was made, nothing happens, and it is done anew with another copy.
+//! list of tables changes places with the old one ([`exchange`](super::exchange)); tables that git joined with others go. If the
+//! list is not what it was when the copy was made, nothing happens, and it is done anew with another copy.
 
 use std::fs;
 use std::io;
@@ -94,13 +94,11 @@ impl Copy {
     }
 
     /// What git is told so that it works here.
-    pub(crate) fn variables(&self) -> [(&'static str, &std::ffi::OsStr); 4] {
+    pub(crate) fn variables(&self) -> [(&'static str, &std::ffi::OsStr); 3] {
         [
             ("GIT_DIR", self.git_dir.as_os_str()),
             ("GIT_WORK_TREE", self.work_tree.as_os_str()),
             ("GIT_OBJECT_DIRECTORY", self.objects.as_os_str()),
-            // Joining tables is left to those who hold the lock.
-            ("GIT_TEST_REFTABLE_AUTOCOMPACTION", "false".as_ref()),
         ]
     }
 
@@ -154,21 +152,25 @@ impl Stack {
         durable::sync_folder(&self.theirs).map_err(failed)?;
         let path = self.theirs.join(LIST);
         let was = |file: &Path| Ok(bounded::read_file(file).ok().as_ref() == Some(&self.list));
-        let outcome = match place(beside, &path, &list, was).map_err(failed)? {
-            Placed::Done => return Ok(Outcome::Done),
-            // A git that took the lock since may still go on from what it saw, with ours or without.
-            Placed::Locked => return Err(RefError::Locked { name: LIST.to_owned() }),
+        let placed = place(beside, &path, &list, was).map_err(failed)?;
+        let now = bounded::read_file(&path).map_err(failed)?;
+        let is_listed = |name: &str| names(&now).any(|listed| listed == name);
+        let outcome = match placed {
+            Placed::Done => Outcome::Done,
+            // Somebody may have gone on from where we were. If they have joined ours with others already, it is taken for
+            // lost: that fails, and is taken back.
+            Placed::Overtaken if new.iter().all(|name| is_listed(name)) => Outcome::Done,
+            Placed::Overtaken | Placed::Changed => Outcome::Changed,
             Placed::Unable => Outcome::Unable,
-            Placed::Changed => Outcome::Changed,
-            Placed::Overtaken => {
-                let now = fs::read(&path).map_err(failed)?;
-                if new.iter().all(|name| names(&now).any(|other| other == *name)) {
-                    return Ok(Outcome::Done);
-                }
-                Outcome::Changed
-            }
+            Placed::Locked => return Err(RefError::Locked { name: LIST.to_owned() }),
         };
-        new.iter().try_for_each(|name| durable::remove(&self.theirs.join(name))).map_err(failed)?;
+        // What git joined with others, or what is not needed after all.
+        let left = match outcome {
+            Outcome::Done => before,
+            _ => new,
+        };
+        let mut gone = left.into_iter().filter(|name| !is_listed(name));
+        gone.try_for_each(|name| durable::remove(&self.theirs.join(name))).map_err(failed)?;
         Ok(outcome)
     }
 
@@ -300,6 +302,22 @@ mod tests {
         let listed = fs::read(root.join(".git/reftable/tables.list")).unwrap();
         let there = fs::read_dir(root.join(".git/reftable")).unwrap().count();
         assert_eq!(there, names(&listed).count() + 1, "a table is left that no list names");
+    }
+
+    #[test]
+    fn tables_do_not_pile_up() {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        for number in 0..20 {
+            let args = ["update-ref".to_owned(), format!("refs/tags/t{number}"), "HEAD".to_owned()];
+            let make =
+                |copy: &Copy| snapshots.rules_git.in_copy(copy).run(&args, b"").map_err(RefError::from);
+            snapshots.change_tables(make).unwrap().unwrap();
+        }
+        assert_eq!(git(root, &["tag"]).lines().count(), 20);
+        let listed = fs::read(root.join(".git/reftable/tables.list")).unwrap();
+        let there = fs::read_dir(root.join(".git/reftable")).unwrap().count();
+        assert!(there == names(&listed).count() + 1 && there < 8, "{there} files, {listed:?}");
     }
 
     #[test]
