@@ -165,15 +165,6 @@ def save(making):
     return "save -q -m saved --state state.json --label good"
 
 
-@case("save-reftable", atomic=True, again=MORE, short=False)
-def save_reftable(making):
-    """There is one lock for all refs then, and it would stop everybody."""
-    return save(making)
-
-
-save_reftable.git = "--ref-format=reftable"
-
-
 @case("save-sha256", atomic=True, again=MORE, short=False)
 def save_sha256(making):
     return save(making)
@@ -385,39 +376,6 @@ def session_create_detached(making):
 @case("session-create-refs-hook", atomic=True, again=MORE, short=False)
 def session_create_refs_hook(making):
     return hooked(making, reference_transaction="exit 0")
-
-
-@case("session-create-reftable", atomic=True, again=MORE, short=False)
-def session_create_reftable(making):
-    return session_create(making)
-
-
-session_create_reftable.git = "--ref-format=reftable"
-
-
-@case("session-rollback-reftable", again=SAME, short=False)
-def session_rollback_reftable(making):
-    return session_rollback(making)
-
-
-session_rollback_reftable.git = "--ref-format=reftable"
-
-
-@case("session-delete-reftable", prunes=True, atomic=True, short=False)
-def session_delete_reftable(making):
-    return session_delete(making)
-
-
-session_delete_reftable.git = "--ref-format=reftable"
-
-
-@case("restore-hard-reftable", again=SAME, short=False)
-def restore_hard_reftable(making):
-    """To a branch that is gone: both the branch and HEAD are changed."""
-    return restore_hard_branch_gone(making)
-
-
-restore_hard_reftable.git = "--ref-format=reftable"
 
 
 @case("session-create-first", atomic=True, again=MORE, short=False)
@@ -777,6 +735,22 @@ def golden(making):
 
 # Looking at it has migrated it.
 golden.untouched = lay_golden
+
+
+def in_tables(name, make, **what):
+    """The same in a repository whose refs are in tables: there is one lock for all of them then, and it would stop everybody."""
+    def made(making):
+        return make(making)
+    made.git = "--ref-format=reftable"
+    case(name, short=False, **what)(made)
+
+
+in_tables("save-reftable", save, atomic=True, again=MORE)
+in_tables("session-create-reftable", session_create, atomic=True, again=MORE)
+in_tables("session-rollback-reftable", session_rollback, again=SAME)
+in_tables("session-delete-reftable", session_delete, prunes=True, atomic=True)
+# Both the branch and HEAD are changed.
+in_tables("restore-hard-reftable", restore_hard_branch_gone, again=SAME)
 
 
 # What runs in every gap of a case, with little patience: whoever is held up says so and goes.

@@ -47,6 +47,8 @@ mod stale;
 mod stamp;
 mod state;
 mod tables;
+#[cfg(test)]
+mod testing;
 mod tree;
 mod walk;
 

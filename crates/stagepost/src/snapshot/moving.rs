@@ -379,32 +379,10 @@ fn without(packed: &[u8], gone: &HashSet<&str>) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{GitProgram, Keep, Open, Way};
-    use std::process::Command;
-
-    fn git(root: &Path, args: &[&str]) -> String {
-        let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
-        let output = Command::new("git").current_dir(root).args(identity).args(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
+    use crate::snapshot::testing::{self, git};
 
     fn repository() -> (tempfile::TempDir, Snapshots) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        git(root, &["init", "-q", "-b", "main"]);
-        git(root, &["commit", "-q", "--allow-empty", "-m", "first"]);
-        git(root, &["commit", "-q", "--allow-empty", "-m", "second"]);
-        let open = Open {
-            root: root.into(),
-            state_dir: root.join(".git/stagepost"),
-            keep: Keep::Repository,
-            git: GitProgram::new("git", [("PATH".into(), env!("PATH").into())]),
-            exclude: vec![],
-            way: Way::Fastest,
-        };
-        let snapshots = Snapshots::open(open).unwrap();
-        (folder, snapshots)
+        testing::repository(&[])
     }
 
     fn told(message: &str) -> Told {
@@ -415,15 +393,21 @@ mod tests {
         git(root, &["rev-parse", name]).parse().unwrap()
     }
 
+    fn two_commits(packed: bool) -> (tempfile::TempDir, Snapshots, ObjectId, ObjectId) {
+        let (folder, snapshots) = repository();
+        let root = folder.path();
+        if packed {
+            git(root, &["pack-refs", "--all", "--prune"]);
+        }
+        let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
+        (folder, snapshots, first, second)
+    }
+
     #[test]
     fn git_sees_a_branch_that_was_moved_and_why_loose_or_packed() {
         for packed in [false, true] {
-            let (folder, snapshots) = repository();
+            let (folder, snapshots, first, second) = two_commits(packed);
             let root = folder.path();
-            let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
-            if packed {
-                git(root, &["pack-refs", "--all", "--prune"]);
-            }
             let moved =
                 snapshots.move_branch("refs/heads/main", Some(&second), &first, &told("back")).unwrap();
             assert_eq!((moved, id(root, "main")), (Move::Done, first));
@@ -539,12 +523,8 @@ mod tests {
     #[test]
     fn a_branch_is_taken_away_where_it_is_expected_loose_or_packed() {
         for packed in [false, true] {
-            let (folder, snapshots) = repository();
+            let (folder, snapshots, first, second) = two_commits(packed);
             let root = folder.path();
-            let (first, second) = (id(root, "HEAD~1"), id(root, "HEAD"));
-            if packed {
-                git(root, &["pack-refs", "--all", "--prune"]);
-            }
             let error = snapshots.take_branch_away("refs/heads/main", &first).unwrap_err();
             assert!(matches!(error, RefError::Moved { .. }), "{error:?}");
             assert_eq!(id(root, "main"), second);

@@ -230,33 +230,10 @@ fn failed(source: io::Error) -> RefError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{GitProgram, Keep, Open, Way};
-    use std::process::Command;
-
-    fn git(root: &Path, args: &[&str]) -> String {
-        let identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.org"];
-        let output = Command::new("git").current_dir(root).args(identity).args(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
-    }
+    use crate::snapshot::testing::{self, git};
 
     fn repository() -> (tempfile::TempDir, Snapshots) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
-        git(root, &["init", "-q", "-b", "main", "--ref-format=reftable"]);
-        for message in ["first", "second"] {
-            git(root, &["commit", "-q", "--allow-empty", "-m", message]);
-        }
-        let open = Open {
-            root: root.into(),
-            state_dir: root.join(".git/stagepost"),
-            keep: Keep::Repository,
-            git: GitProgram::new("git", [("PATH".into(), env!("PATH").into())]),
-            exclude: vec![],
-            way: Way::Fastest,
-        };
-        let snapshots = Snapshots::open(open).unwrap();
-        (folder, snapshots)
+        testing::repository(&["--ref-format=reftable"])
     }
 
     fn move_back(snapshots: &Snapshots, mut meanwhile: impl FnMut()) -> Result<Option<()>, RefError> {
