@@ -212,7 +212,7 @@ impl UserGit<'_> {
         tell: impl FnOnce(&ObjectId) -> Result<(), E>,
     ) -> Result<(), E> {
         self.stage(paths)?;
-        let Some(made) = self.make(message)? else { return Ok(self.commit_staged(message)?) };
+        let made = self.make(message)?;
         if made.reworded {
             tell(&made.commit)?;
         }
@@ -261,13 +261,6 @@ impl UserGit<'_> {
         let snapshots = self.snapshots().ok()?;
         let branch = snapshots.state_of_repository().ok()?.branch;
         snapshots.guard_refs(&branch.iter().map(|branch| reference(branch)).collect::<Vec<_>>())
-    }
-
-    fn commit_staged(&self, message: &str) -> Result<(), BranchError> {
-        let _guard = self.guard_head();
-        let args = [DURABLE[0], DURABLE[1], "commit", "--quiet", VERBATIM, "--file=-"];
-        let answer = self.run(COMMIT, self.command(&args), &whole_lines(message))?;
-        if answer.status.success() { Ok(()) } else { Err(self.explain(COMMIT, &answer)) }
     }
 
     /// Makes an annotated tag, in the place of an older one of that name if `replace` is set.

@@ -58,3 +58,11 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
         other => other,
     }
 }
+
+/// Removes a folder with all that is in it; one that is not there is removed already.
+pub(super) fn remove_folder(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -15,6 +15,7 @@ mod capture;
 mod check;
 mod commit;
 mod compare;
+mod conflicts;
 mod convert;
 pub mod diff;
 mod durable;

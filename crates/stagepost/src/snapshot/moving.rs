@@ -145,12 +145,6 @@ impl Snapshots {
         2 * self.user.as_ref().map_or(HashKind::Sha1, |user| user.hash).bytes()
     }
 
-    /// Says whether resolutions of conflicts are yet to be remembered, which only git's own commit does.
-    pub(crate) fn only_git_commits(&self) -> bool {
-        let Some(user) = &self.user else { return true };
-        user.git_dir.join("MERGE_RR").symlink_metadata().is_ok_and(|it| it.len() > 0)
-    }
-
     /// Removes what a merge that made no commit has left for the next one.
     pub(crate) fn put_merge_away(&self) -> Result<(), RefError> {
         let Some(user) = &self.user else { return Ok(()) };

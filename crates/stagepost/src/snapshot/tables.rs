@@ -79,7 +79,7 @@ impl Snapshots {
 
 impl Copy {
     fn make(user: &Repository, work_tree: &Path, folder: &Path) -> io::Result<Self> {
-        remove_folder(folder)?;
+        durable::remove_folder(folder)?;
         fs::create_dir_all(folder)?;
         let git_dir =
             if user.git_dir == user.common_dir { folder.to_owned() } else { folder.join(&user.worktree) };
@@ -110,7 +110,7 @@ impl Copy {
                 other => return Ok(other),
             }
         }
-        remove_folder(&self.folder).map_err(failed)?;
+        durable::remove_folder(&self.folder).map_err(failed)?;
         Ok(Outcome::Done)
     }
 }
@@ -214,13 +214,6 @@ fn configuration(user: &Repository) -> Vec<u8> {
         text.extend_from_slice(b"\"\n");
     }
     text
-}
-
-fn remove_folder(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn failed(source: io::Error) -> RefError {

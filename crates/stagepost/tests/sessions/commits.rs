@@ -8,15 +8,8 @@ use stagepost_testutil::TempProject;
 use crate::support::*;
 
 #[test]
-fn a_commit_is_the_same_whether_git_makes_all_of_it_or_not() {
-    let made = |prepare: &dyn Fn(&TempProject)| {
-        let home = repository();
-        let project = home.open();
-        sign_after(&home, "");
-        prepare(&home);
-        let session = start(&project);
-        home.write("a.txt", "two\n").write("sub/b.txt", "new\n");
-        create(&session, "ours");
+fn a_commit_is_the_same_as_if_git_made_all_of_it() {
+    let seen = |home: &TempProject| {
         let raw = home.run_git(&["cat-file", "commit", "HEAD"]);
         let but_times =
             raw.lines().filter(|line| !line.starts_with("author") && !line.starts_with("committer"));
@@ -27,8 +20,23 @@ fn a_commit_is_the_same_whether_git_makes_all_of_it_or_not() {
         assert_eq!(home.run_git(&["fsck", "--strict"]), "");
         (commit, logs)
     };
-    // Where resolved conflicts are yet to be remembered, git makes all of it.
-    let git = made(&|home| _ = home.write(".git/MERGE_RR", "something"));
+    let changed = || {
+        let home = repository();
+        sign_after(&home, "");
+        home.write("a.txt", "two\n").write("sub/b.txt", "new\n");
+        home
+    };
+    let made = |prepare: &dyn Fn(&TempProject)| {
+        let home = changed();
+        prepare(&home);
+        let project = home.open();
+        create(&start(&project), "ours");
+        seen(&home)
+    };
+    let theirs = changed();
+    theirs.run_git(&["add", "-A"]);
+    theirs.run_git(&["commit", "-qm", "checkpoint: ours"]);
+    let git = seen(&theirs);
     assert!(git.0.iter().any(|line| line.starts_with("gpgsig")), "{git:?}");
     assert_eq!(made(&|_| ()), git);
     for name in ["pre-commit", "prepare-commit-msg", "commit-msg", "reference-transaction", "post-commit"] {
@@ -228,6 +236,38 @@ fn the_first_commit_of_all_begins_the_branch_and_its_reflogs() {
         assert_eq!(home.root().join(".git/logs/refs/heads/main").exists(), logs == "true");
         assert_eq!(home.run_git(&["status", "--short"]), "");
     }
+}
+
+#[test]
+fn how_conflicts_were_resolved_is_remembered() {
+    let home = repository();
+    home.run_git(&["config", "rerere.enabled", "true"]);
+    let project = home.open();
+    let session = start(&project);
+    home.run_git(&["checkout", "-qb", "side"]);
+    home.write("a.txt", "theirs\n");
+    home.run_git(&["commit", "-qam", "side"]);
+    home.run_git(&["checkout", "-q", "main"]);
+    home.write("a.txt", "ours\n");
+    home.run_git(&["commit", "-qam", "main"]);
+    let conflict = std::process::Command::new("git")
+        .current_dir(home.root())
+        .args(["merge", "--squash", "side"])
+        .output();
+    assert!(!conflict.unwrap().status.success());
+    assert_ne!(home.read(".git/MERGE_RR").unwrap(), "");
+    home.write("a.txt", "both\n");
+    home.run_git(&["add", "-A"]);
+    create(&session, "resolved");
+    assert_eq!(home.read(".git/MERGE_RR").unwrap(), "");
+    // The same conflict once more is resolved by what git remembers.
+    home.run_git(&["reset", "-q", "--hard", "HEAD~1"]);
+    let again = std::process::Command::new("git")
+        .current_dir(home.root())
+        .args(["merge", "--squash", "side"])
+        .output();
+    assert!(String::from_utf8_lossy(&again.unwrap().stdout).contains("CONFLICT"));
+    assert_eq!(home.read("a.txt").unwrap(), "both\n");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::hooks::Hooks;
 use super::{Author, BranchError, COMMIT, DURABLE, UNTOLD, UserGit, said, whole_lines};
 use crate::bounded;
 use crate::model::ObjectId;
-use crate::snapshot::{Move, RefError, Told, reference};
+use crate::snapshot::{Move, RefError, Snapshots, Told, reference};
 
 /// A message that a hook wrote is not longer than this.
 const LONGEST_MESSAGE: u64 = 64 << 20;
@@ -37,12 +37,9 @@ struct Habits {
 }
 
 impl UserGit<'_> {
-    /// Has git make the commit of what is staged, with the hooks that come before it; `None` if only `git commit` can.
-    pub(super) fn make(&self, message: &str) -> Result<Option<Made>, BranchError> {
-        let Ok(snapshots) = self.project.snapshots() else { return Ok(None) };
-        if snapshots.only_git_commits() {
-            return Ok(None);
-        }
+    /// Has git make the commit of what is staged, with the hooks that come before it.
+    pub(super) fn make(&self, message: &str) -> Result<Made, BranchError> {
+        let snapshots = self.snapshots()?;
         let habits = self.habits()?;
         let hooks = self.find_hooks(habits.names_hooks_folder, habits.names_hooks)?;
         let state = snapshots.state_of_repository()?;
@@ -63,7 +60,7 @@ impl UserGit<'_> {
         let first = String::from_utf8_lossy(&text);
         let message = format!("commit{initial}: {}", first.lines().next().unwrap_or_default());
         let told = Told { who, message, begins: habits.keeps_logs };
-        Ok(Some(Made { commit, reworded: text != given, head, branch, told, hooks, author: git.author }))
+        Ok(Made { commit, reworded: text != given, head, branch, told, hooks, author: git.author })
     }
 
     /// Has the branch name a commit, puts away what a merge left, and tells the hook that comes after.
@@ -84,9 +81,21 @@ impl UserGit<'_> {
             }
         })?;
         snapshots.put_merge_away()?;
+        self.remember_resolutions();
         // It has no say any more.
         let _ = git.run_hook(&made.hooks, "post-commit", &[], b"");
         Ok(())
+    }
+
+    /// Has git remember how conflicts were resolved (`rerere`), as it does at the end of a commit. If that fails, it is done by
+    /// the next one.
+    fn remember_resolutions(&self) {
+        let Some(copy) = self.snapshots().ok().and_then(Snapshots::copy_conflicts) else { return };
+        let mut command = self.command(&["-c", "rerere.autoUpdate=false", "rerere"]);
+        command.envs(copy.variables());
+        if self.run(COMMIT, command, b"").is_ok_and(|answer| answer.status.success()) {
+            copy.take_place();
+        }
     }
 
     /// The hook of refs has been told.
