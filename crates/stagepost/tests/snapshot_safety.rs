@@ -298,6 +298,27 @@ fn a_pack_that_somebody_was_killed_in_the_middle_of_stops_nobody_and_goes() {
     fixture.git(&["fsck", "--no-dangling"]);
 }
 
+#[test]
+fn a_private_repository_that_somebody_was_killed_in_the_making_of_is_made_anew() {
+    let fixture = Fixture::new();
+    let open = || fixture.open_as(&fixture.root, Keep::Private, Way::Fastest);
+    let folder = fixture.root.join(".git/stagepost/snapshots.git");
+    for left in ["", "ref: refs/he"] {
+        open();
+        fs::write(folder.join("HEAD"), left).unwrap();
+        fs::write(folder.join("config"), "").unwrap();
+        let snapshots = open();
+        let ids = [id(), id()];
+        for id in &ids {
+            fixture.write("a.txt", id.to_string());
+            snapshots.capture(id, &Capture::default()).unwrap();
+        }
+        snapshots.release(&ids[..1]).unwrap();
+        fixture.git(&["--git-dir", folder.to_str().unwrap(), "fsck", "--no-dangling"]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
 fn count_packs(fixture: &Fixture) -> usize {
     let packs = fs::read_dir(fixture.root.join(".git/objects/pack")).unwrap().map(Result::unwrap);
     packs.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "pack")).count()

@@ -77,6 +77,7 @@ pub(crate) use stale::{AT_WORK, at_work};
 pub(crate) use tables::Copy;
 pub use tree::{EntryMode, TreeEntry};
 
+use crate::bounded;
 use crate::lock::Lock;
 use crate::model::{CheckpointId, FileCounts, ObjectId, RepoPath, Snapshot};
 use crate::private;
@@ -586,13 +587,17 @@ fn within(root: &Path, folder: &Path) -> Option<RepoPath> {
 
 /// The repository of snapshots that are kept apart from the user's.
 const PRIVATE: &str = "snapshots.git";
+/// What its HEAD says.
+const NO_BRANCH: &str = "ref: refs/heads/none\n";
 
 /// Makes our own repository in the state folder, or finds it there. It has no work tree and no alternates: a gc of
 /// the user's repository could take away what those lend. Its objects are named as the user's are.
 fn private_store(state_dir: &Path, users: Option<HashKind>) -> Result<Repository, OpenError> {
     let git_dir = state_dir.join(PRIVATE);
     let failed = |source| OpenError::State { path: git_dir.clone(), source };
-    if !git_dir.join("HEAD").exists() {
+    // Whoever was killed while it was made left less than this.
+    let is_made = bounded::read_file(&git_dir.join("HEAD")).is_ok_and(|head| head.len() >= NO_BRANCH.len());
+    if !is_made {
         for folder in ["objects/pack", "objects/info", "refs/heads", "info"] {
             private::folders(&git_dir.join(folder)).map_err(failed)?;
         }
@@ -604,8 +609,13 @@ fn private_store(state_dir: &Path, users: Option<HashKind>) -> Result<Repository
         let config = format!(
             "[core]\n\trepositoryformatversion = {version}\n\tbare = true\n\tsharedRepository = 0600\n[gc]\n\tauto = 0\n{extensions}"
         );
-        private::write(&git_dir.join("config"), &config).map_err(failed)?;
-        private::write(&git_dir.join("HEAD"), "ref: refs/heads/none\n").map_err(failed)?;
+        // git takes it for a repository once it has a HEAD, so that comes last and as a whole.
+        let (settings, head) = (git_dir.join("config"), git_dir.join("HEAD.new"));
+        private::write(&settings, &config).map_err(failed)?;
+        private::write(&head, NO_BRANCH).map_err(failed)?;
+        let open = |path: &PathBuf| fs::File::open(path).map_err(failed);
+        durable::sync_files(&[&open(&settings)?, &open(&head)?]).map_err(failed)?;
+        fs::rename(&head, git_dir.join("HEAD")).map_err(failed)?;
         durable::sync_folder(&git_dir).map_err(failed)?;
     }
     let store = Repository::at(fs::canonicalize(&git_dir).map_err(failed)?).map_err(failed)?;
