@@ -266,19 +266,16 @@ impl Refs {
             return Ok(Move::NeedsGit);
         }
         durable::remove(beside).map_err(failed)?;
-        match exchange::take_out(&path, beside).map_err(failed)? {
-            true => {
-                let line = read_line(beside).map_err(failed)?.unwrap_or_default();
-                let was: Option<ObjectId> = String::from_utf8_lossy(&line).trim().parse().ok();
-                if was.as_ref() != Some(old) {
-                    exchange::take_out(beside, &path).map_err(failed)?;
-                    return Err(moved(was));
-                }
-                durable::remove(beside).map_err(failed)?;
-                path.parent().map_or(Ok(()), durable::sync_folder).map_err(failed)?;
+        // It may have been packed only.
+        if exchange::take_out(&path, beside).map_err(failed)? {
+            let line = read_line(beside).map_err(failed)?.unwrap_or_default();
+            let was: Option<ObjectId> = String::from_utf8_lossy(&line).trim().parse().ok();
+            if was.as_ref() != Some(old) {
+                exchange::take_out(beside, &path).map_err(failed)?;
+                return Err(moved(was));
             }
-            false if found.is_none() => return Err(moved(None)),
-            false => {}
+            durable::remove(beside).map_err(failed)?;
+            path.parent().map_or(Ok(()), durable::sync_folder).map_err(failed)?;
         }
         // Whoever looked before may put its own there.
         exchange::becomes_free(&with_lock(&path));
