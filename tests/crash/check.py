@@ -103,10 +103,7 @@ class Check:
 
     def next_command(self):
         """The next command works, and puts right what was cut off, in a moment."""
-        listed, took, busy = timed(self.listed)
-        self.note(took=round(took, 3), busy=round(busy, 3))
-        if took > RECOVERED_WITHIN:
-            raise Bad(f"the next command took {took:.1f} s")
+        listed = self.in_a_moment(self.listed)
         left = self.place.left_locks(own=True)
         for lock in filter(self.is_forgotten, left[:]):
             os.remove(os.path.join(self.place.root, lock))
@@ -114,6 +111,14 @@ class Check:
         if left:
             raise Bad(f"in the way of the user's git after the next command: {left}")
         return listed
+
+    def in_a_moment(self, function):
+        """Does what comes next after a fault, whatever it is, and writes down how long it took."""
+        result, took, busy = timed(function)
+        self.note(took=round(took, 3), busy=round(busy, 3))
+        if took > RECOVERED_WITHIN:
+            raise Bad(f"the next command took {took:.1f} s")
+        return result
 
     def is_forgotten(self, lock):
         """Whether git was told that it could not remove this lock of its own, and went on with a good conscience. Nobody can know that
@@ -216,7 +221,8 @@ class Check:
             parts = [name for name in ("project", "main", "bin") if os.path.isdir(os.path.join(self.folder, name))]
             ask("cp", "-a", *parts, "copy", cwd=self.folder)
             back = Place(os.path.join(copy, "project"))
-            back.stagepost("restore", one["id"], "--yes")
+            # As `log` in the project, it is the first that writes in this copy of what the fault left.
+            self.in_a_moment(lambda: back.stagepost("restore", one["id"], "--yes"))
             found = {path: what for path, what in back.files().items() if not path.endswith(".ignored")}
             if found != known[one["snapshot"]["tree"]]:
                 raise Bad(f"{one['run']}/{one['seq']} comes back as something else: {found}")

@@ -708,13 +708,17 @@ fn a_look_writes_nothing_and_its_objects_can_be_read() {
 fn what_a_killed_capture_left_behind_is_in_nobodys_way() {
     let fixture = Fixture::new();
     fixture.capture();
-    fixture.write(".git/refs/stagepost/main/latest.lock", "").write("new", "x");
-    fixture
-        .write(".git/stagepost/snapshots/main/quarantine-old/objects/x", "")
-        .write(".git/stagepost/snapshots/main/state.new", "x");
-    let snapshot = fixture.assert_exact();
-    fixture.open().check(&snapshot).unwrap();
-    assert!(!fixture.root.join(".git/refs/stagepost/main/latest.lock").exists());
+    let commit = fixture.git(&["rev-parse", "HEAD"]);
+    // Killed before and after it wrote into its lock.
+    for (held, new) in [("", "x"), (commit.as_str(), "y")] {
+        fixture.write(".git/refs/stagepost/main/latest.lock", held).write("new", new);
+        fixture
+            .write(".git/stagepost/snapshots/main/quarantine-old/objects/x", "")
+            .write(".git/stagepost/snapshots/main/state.new", "x");
+        let snapshot = fixture.assert_exact();
+        fixture.open().check(&snapshot).unwrap();
+        assert!(!fixture.root.join(".git/refs/stagepost/main/latest.lock").exists());
+    }
 }
 
 #[test]

@@ -300,9 +300,9 @@ enum Target {
     None,
 }
 
-/// How often, and for how long each time, a ref that is locked is waited for.
+/// How often, and for how long each time, git's lock on a ref of ours is waited for.
 const PAUSES: usize = 50;
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// git's lock on one ref: a file beside it that must not exist.
 struct RefLock {
@@ -317,18 +317,20 @@ impl RefLock {
         let lock = with_lock(path);
         let mode = durable::mode_below(path.parent().unwrap_or(path), 0o644);
         let open = || OpenOptions::new().write(true).create_new(true).mode(mode).open(&lock);
+        let is_there = |file: &io::Result<_>| {
+            file.as_ref().is_err_and(|error: &io::Error| error.kind() == io::ErrorKind::AlreadyExists)
+        };
         let mut file = open();
-        // git locks our refs for a moment when it packs them. A lock that stays is one of ours that died: nobody
-        // else writes these refs, and whoever does holds the lock of the work tree.
-        for _ in 0..PAUSES {
-            match &file {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => std::thread::sleep(PAUSE),
-                _ => break,
+        // One that stays is left, too.
+        for pause in (0..=PAUSES).rev() {
+            if !is_there(&file) {
+                break;
             }
-            file = open();
-        }
-        if file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists) {
-            durable::remove(&lock)?;
+            if pause == 0 || is_left(&lock) {
+                durable::remove(&lock)?;
+            } else {
+                std::thread::sleep(PAUSE);
+            }
             file = open();
         }
         Ok(Self { file: file?, lock, path: path.into(), committed: false })
@@ -343,6 +345,12 @@ impl RefLock {
         self.committed = true;
         Ok(())
     }
+}
+
+/// Says whether a lock on a ref of ours is one of ours that died. Whoever of us is alive and moves refs of this work tree holds its
+/// lock; and git takes them for a moment when it packs refs, and writes nothing.
+fn is_left(lock: &Path) -> bool {
+    fs::symlink_metadata(lock).is_ok_and(|found| found.len() > 0)
 }
 
 impl Drop for RefLock {
