@@ -240,6 +240,20 @@ def restore_hard(making):
     return f"restore -q --yes --mode hard {before_restore(making)}"
 
 
+@case("restore-many", again=SAME, short=False)
+def restore_many(making):
+    """So many files and folders that they are synced together."""
+    making.first()
+    paths = [f"many/{number}/file.txt" for number in range(70)]
+    for path in paths:
+        making.write(path, f"one: {path}\n")
+    target = making.save("one")
+    for path in paths:
+        making.write(path, f"two: {path}\n")
+    making.save("two")
+    return f"restore -q --yes {target}"
+
+
 @case("restore-hard-branch-gone", again=SAME, short=False)
 def restore_hard_branch_gone(making):
     """The branch that the checkpoint was made on was deleted meanwhile."""

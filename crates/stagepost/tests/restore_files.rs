@@ -15,6 +15,31 @@ use stagepost::snapshot::restore::{Left, LeftReason, Mode, Refusal, Restore, Res
 use stagepost::snapshot::{Capture, Keep, Secrets, Way};
 
 #[test]
+fn very_many_files_in_very_many_folders_come_back() {
+    let fixture = Fixture::new();
+    let write = |text: &str| {
+        for number in 0..150 {
+            fixture.write(&format!("many/{number}/one.txt"), &format!("{text} {number}"));
+            fixture.write(&format!("many/{number}/two.txt"), &format!("{text}, too"));
+        }
+    };
+    write("first");
+    let target = fixture.capture();
+    write("second");
+    fs::remove_dir_all(fixture.root.join("many/7")).unwrap();
+    let snapshots = fixture.open();
+    for path in ["many/8/one.txt", "gone/1"] {
+        fixture.write(path, "third");
+    }
+    let (safety, restored) = restore(&snapshots, &target, Mode::Files, &[]).ok();
+    assert_eq!((restored.written, restored.deleted), (300, 1));
+    assert_is(&fixture, &target);
+    assert_no_leftovers(&fixture);
+    restore(&snapshots, &safety, Mode::Files, &[]).ok();
+    assert_is(&fixture, &safety);
+}
+
+#[test]
 fn an_agent_made_a_mess_and_everything_comes_back() {
     let fixture = Fixture::new();
     fixture.write("notes.txt", "mine, untracked\n");

@@ -8,10 +8,12 @@
 //! because one sync per folder serves many files.
 
 mod folder;
+mod whole;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, Mode, OFlags};
@@ -71,6 +73,8 @@ pub(crate) fn shown(path: &[u8]) -> String {
 #[derive(Debug)]
 pub(crate) struct Root {
     folder: OwnedFd,
+    /// The device of all that [`sync_whole`](Self::sync_whole) syncs, if there is such a call.
+    device: OnceLock<Option<u64>>,
     /// Cleared when the kernel turns out not to know `openat2`.
     in_one_call: AtomicBool,
 }
@@ -81,7 +85,27 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = fs::open(path, flags, Mode::empty())
             .map_err(|errno| Error::io("open", path.as_os_str().as_encoded_bytes(), errno))?;
-        Ok(Self { folder, in_one_call: AtomicBool::new(cfg!(target_os = "linux")) })
+        Ok(Self { folder, device: OnceLock::new(), in_one_call: AtomicBool::new(cfg!(target_os = "linux")) })
+    }
+
+    fn device(&self) -> Option<u64> {
+        *self.device.get_or_init(|| whole::device(&self.folder))
+    }
+
+    /// Says whether there is [`sync_whole`](Self::sync_whole) here.
+    pub(crate) fn can_sync_whole(&self) -> bool {
+        self.device().is_some()
+    }
+
+    /// Says whether [`sync_whole`](Self::sync_whole) makes what is written in a folder durable: another file system may be mounted
+    /// there.
+    pub(crate) fn syncs_whole(&self, folder: &Folder) -> bool {
+        self.device().is_some_and(|device| folder.device() == Some(device))
+    }
+
+    /// Makes everything durable that was written in the file system of the root.
+    pub(crate) fn sync_whole(&self) -> Result<(), Error> {
+        whole::sync(&self.folder).map_err(|error| Error::io("sync", b".", error))
     }
 
     /// Opens the folder that holds `path`, or `None` if it does not exist.

@@ -135,6 +135,12 @@ impl Folder {
         &self.path
     }
 
+    /// The device it is on.
+    pub(super) fn device(&self) -> Option<u64> {
+        #[allow(clippy::unnecessary_cast)] // the field's type differs between platforms
+        fs::fstat(&self.handle).ok().map(|found| found.st_dev as u64)
+    }
+
     /// Looks at what stands at `name`, without following it.
     pub(crate) fn node(&self, name: &[u8]) -> Result<Node, Error> {
         match fs::statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -292,6 +298,16 @@ impl Temporary {
     /// The temporary name.
     pub(crate) fn name(&self) -> &[u8] {
         &self.name
+    }
+
+    /// Lets go of the file, which somebody else makes durable.
+    pub(crate) fn close(&mut self) {
+        self.file = None;
+    }
+
+    /// Says whether there is something to make durable.
+    pub(crate) fn is_open(&self) -> bool {
+        self.file.is_some()
     }
 
     /// Makes the content durable (a symlink's is its name, which the folder's sync covers).

@@ -19,6 +19,11 @@ use crate::snapshot::tree::EntryMode;
 
 /// How many files are written before they are synced and put in place together. Each holds a handle.
 const BATCH: usize = 64;
+/// So many, or more, are made durable by one call for each of their batches where the system has one, and hold no handle. Their
+/// folders do.
+const MANY: usize = 64;
+const LARGE_BATCH: usize = 2048;
+const FOLDERS: usize = 64;
 
 /// What to do about a path that someone else changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,20 +99,27 @@ impl<'a, C: Content> Files<'a, C> {
         let (deletes, writes): (Vec<_>, Vec<_>) =
             to_do.into_iter().partition(|seen| seen.task.after.is_none());
         self.try_filters(&writes)?;
-        for batch in deletes.chunks(BATCH) {
+        for batch in deletes.chunks(LARGE_BATCH) {
             self.delete(batch)?;
         }
         // a file with other names is written anew, for its mode is that of all of them
         let (modes, writes): (Vec<_>, Vec<_>) =
             writes.into_iter().partition(|seen| seen.task.is_mode_only() && seen.held.is_none());
-        for batch in modes.chunks(BATCH) {
+        for batch in modes.chunks(LARGE_BATCH) {
             self.change_modes(batch)?;
         }
         // what converts other files goes first, so that they are converted as the target says
         let (attributes, others): (Vec<_>, Vec<_>) =
             writes.into_iter().partition(|seen| is_attributes(&seen.task.path));
-        for batch in attributes.chunks(BATCH).chain(others.chunks(BATCH)) {
-            self.write(batch)?;
+        for batch in attributes.chunks(BATCH) {
+            self.write(batch, false)?;
+        }
+        let whole = others.len() >= MANY && self.root.can_sync_whole();
+        let mut rest = &others[..];
+        while !rest.is_empty() {
+            let (batch, after) = rest.split_at(if whole { large_batch(rest) } else { BATCH.min(rest.len()) });
+            self.write(batch, whole)?;
+            rest = after;
         }
         self.remove_empty_folders(tasks)?;
         self.sync_folders()?;
@@ -190,14 +202,25 @@ impl<'a, C: Content> Files<'a, C> {
         Ok(())
     }
 
-    /// Writes a batch beside its places, makes it durable, puts it in place, and reads it back.
-    fn write(&mut self, batch: &[Seen<'_>]) -> Result<(), Stop<C::Error>> {
+    /// Writes a batch beside its places, makes it durable, `whole` or file by file, puts it in place, and reads it back.
+    fn write(&mut self, batch: &[Seen<'_>], whole: bool) -> Result<(), Stop<C::Error>> {
         let mut folders: Vec<Folder> = Vec::new();
         let mut written = Vec::new();
         for seen in batch {
-            written.extend(self.write_beside(*seen, &mut folders)?);
+            let mut file = self.write_beside(*seen, &mut folders)?;
+            if whole
+                && let Some(file) = &mut file
+                && self.root.syncs_whole(&folders[file.folder])
+            {
+                file.temporary.close();
+            }
+            written.extend(file);
         }
-        for synced in parallel::for_each(&written, Written::sync) {
+        if whole {
+            self.root.sync_whole()?;
+        }
+        let open: Vec<_> = written.iter().filter(|file| file.temporary.is_open()).collect();
+        for synced in parallel::for_each(&open, |file| file.sync()) {
             synced?;
         }
         let root = self.root;
@@ -281,11 +304,13 @@ impl<'a, C: Content> Files<'a, C> {
 
     fn sync_folders(&mut self) -> Result<(), Stop<C::Error>> {
         let paths: Vec<Vec<u8>> = std::mem::take(&mut self.unsynced).into_iter().collect();
-        let root = self.root;
-        for synced in parallel::for_each(&paths, |path| sync_folder(root, path)) {
+        let (root, whole) = (self.root, paths.len() >= MANY && self.root.can_sync_whole());
+        for synced in parallel::for_each(&paths, |path| sync_folder(root, path, whole)) {
             synced?;
         }
-        Ok(())
+        Ok(if whole {
+            root.sync_whole()?
+        })
     }
 
     fn check_deletes(&self, deletes: &[Seen<'_>]) -> Result<(), Stop<C::Error>> {
@@ -299,13 +324,27 @@ impl<'a, C: Content> Files<'a, C> {
     }
 }
 
-fn sync_folder(root: &Root, path: &[u8]) -> Result<(), beneath::Error> {
+/// Makes the names in a folder durable, unless everything will be: `whole`.
+fn sync_folder(root: &Root, path: &[u8], whole: bool) -> Result<(), beneath::Error> {
     match root.folder(path) {
+        Ok(Some(folder)) if whole && root.syncs_whole(&folder) => Ok(()),
         Ok(Some(folder)) => folder.sync(),
         // gone since, with everything in it: its parent's sync says so
         Ok(None) | Err(beneath::Error::Blocked { .. }) => Ok(()),
         Err(error) => Err(error),
     }
+}
+
+/// How many of the next files, of which there is one, make a large batch.
+fn large_batch(files: &[Seen<'_>]) -> usize {
+    let mut folders = 0;
+    let mut last = None;
+    let in_few = files.iter().take(LARGE_BATCH).take_while(|seen| {
+        let folder = parent(seen.task.path.as_bytes());
+        folders += usize::from(last.replace(folder) != Some(folder));
+        folders <= FOLDERS
+    });
+    in_few.count()
 }
 
 /// Removes what a killed restore left beside the places of `tasks`. What a snapshot holds under such a name stays.

@@ -14,14 +14,15 @@ pub(super) fn for_each<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sy
     if items.len() < 2 {
         return items.iter().map(act).collect();
     }
-    let next = AtomicUsize::new(0);
+    // Of very many, neighbours go to the same thread: they are in the same folder, where only one at a time can act.
+    let (next, share) = (AtomicUsize::new(0), (items.len() / THREADS / 8).max(1));
     let results = Mutex::new(Vec::with_capacity(items.len()));
     let work = || {
         loop {
-            let position = next.fetch_add(1, Ordering::Relaxed);
-            let Some(item) = items.get(position) else { return };
-            let result = act(item);
-            results.lock().unwrap_or_else(PoisonError::into_inner).push((position, result));
+            let start = next.fetch_add(share, Ordering::Relaxed);
+            let Some(rest) = items.get(start..).filter(|rest| !rest.is_empty()) else { return };
+            let done: Vec<_> = rest.iter().take(share).map(&act).collect();
+            results.lock().unwrap_or_else(PoisonError::into_inner).push((start, done));
         }
     };
     std::thread::scope(|scope| {
@@ -31,8 +32,8 @@ pub(super) fn for_each<T: Sync, R: Send>(items: &[T], act: impl Fn(&T) -> R + Sy
         work();
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
-    results.sort_by_key(|(position, _)| *position);
-    results.into_iter().map(|(_, result)| result).collect()
+    results.sort_by_key(|(start, _)| *start);
+    results.into_iter().flat_map(|(_, done)| done).collect()
 }
 
 #[cfg(test)]
@@ -41,7 +42,7 @@ mod tests {
 
     #[test]
     fn results_come_in_the_order_of_the_items() {
-        for count in [0, 1, 2, 15, 16, 17, 500] {
+        for count in [0, 1, 2, 15, 16, 17, 500, 2048] {
             let items: Vec<usize> = (0..count).collect();
             let doubled: Vec<usize> = items.iter().map(|item| item * 2).collect();
             assert_eq!(for_each(&items, |item| item * 2), doubled);
