@@ -6,6 +6,7 @@ mod restore_support;
 mod snapshot_support;
 
 use std::fs;
+use std::ops::ControlFlow;
 
 use restore_support::{assert_is, assert_no_leftovers, between, go_on, restore};
 use snapshot_support::{Fixture, id};
@@ -96,6 +97,42 @@ fn another_branch_is_switched_to_and_back() {
     fixture.git(&["branch", "-q", "-D", "main"]);
     restore(&snapshots, &on_main, Mode::Hard, &[]).ok();
     assert_eq!(status(&fixture), then, "a branch that is gone is made again");
+}
+
+#[test]
+fn a_branch_that_was_made_again_goes_when_the_restore_is_taken_back() {
+    for formats in [&[][..], &["--ref-format=reftable"]] {
+        let fixture = Fixture::unborn(formats);
+        fixture.write("a.txt", "one").commit("one");
+        fixture.git(&["switch", "-q", "-c", "topic"]);
+        fixture.write("a.txt", "two").commit("two");
+        let target = fixture.capture();
+        fixture.git(&["switch", "-q", "main"]);
+        fixture.git(&["branch", "-q", "-D", "topic"]);
+        let (snapshots, then) = (fixture.open(), status(&fixture));
+        let safety = fixture.capture();
+        let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Hard)).unwrap();
+        let branches = || fixture.git(&["for-each-ref", "--format=%(refname:short)", "refs/heads"]);
+
+        // Stopped when everything was done.
+        let mut steps = 0;
+        let stopped = snapshots.apply_restore(&plan, &mut |path| {
+            steps += usize::from(*path == RepoPath::from(".git"));
+            if steps == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(matches!(stopped, Err(RestoreError::Interrupted)));
+        assert_eq!(branches(), "main\ntopic");
+        snapshots.revert_restore(plan.restore(), &mut go_on).unwrap();
+        assert_eq!((branches(), status(&fixture)), ("main".to_owned(), then.clone()));
+        snapshots.revert_restore(plan.restore(), &mut go_on).unwrap();
+
+        // Somebody has gone on with it.
+        snapshots.apply_restore(&plan, &mut go_on).unwrap();
+        fixture.git(&["commit", "-q", "--allow-empty", "-m", "three"]);
+        fixture.git(&["switch", "-q", "main"]);
+        snapshots.revert_restore(plan.restore(), &mut go_on).unwrap();
+        assert_eq!((branches(), status(&fixture)), ("main\ntopic".to_owned(), then));
+    }
 }
 
 #[test]

@@ -76,8 +76,13 @@ impl Project {
         let snapshots = self.snapshots()?;
         snapshots.unstage()?;
         if let Some(after) = self.committed(began)? {
-            let restore =
-                Restore { from: began.before.clone(), to: after, mode: Mode::Mixed, paths: Vec::new() };
+            let restore = Restore {
+                from: began.before.clone(),
+                to: after,
+                mode: Mode::Mixed,
+                paths: Vec::new(),
+                makes_branch: false,
+            };
             snapshots.revert_restore(&restore, &mut |_| ControlFlow::Continue(()))?;
         }
         let git = self.user_git()?;

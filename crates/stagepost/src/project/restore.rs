@@ -157,7 +157,7 @@ impl Project {
 
     /// Plans the way from one point to another.
     fn plan_from(&self, from: Point, to: Point, wish: &Wish) -> Result<RestorePlan, Error> {
-        let restore = Restore { from, to, mode: wish.mode, paths: wish.paths.clone() };
+        let restore = Restore { from, to, mode: wish.mode, paths: wish.paths.clone(), makes_branch: false };
         Ok(self.snapshots()?.plan_restore(&restore)?)
     }
 

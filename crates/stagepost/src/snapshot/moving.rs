@@ -83,7 +83,7 @@ impl Snapshots {
         Ok(moved)
     }
 
-    /// Takes the branch away that HEAD names: HEAD is before the first commit then.
+    /// Takes a branch away. If HEAD names it, HEAD is before the first commit then.
     pub(super) fn take_branch_away(&self, name: &str, old: &ObjectId) -> Result<Move, RefError> {
         self.user_refs.take_away(&self.beside(), name, old)
     }

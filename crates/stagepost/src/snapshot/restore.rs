@@ -118,6 +118,9 @@ pub struct Restore {
     /// The files and folders asked for; none means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<RepoPath>,
+    /// Whether there is no such branch as HEAD goes to, so that it goes again if this is reverted. The plan knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub makes_branch: bool,
 }
 
 /// What a restore will do. Nothing was touched to make it.
@@ -218,7 +221,8 @@ impl Snapshots {
         let marked = marks_are_as(&restore.from.marks, &restore.to.marks);
         let moves = restore.mode != Mode::Files && (from != to || !marked);
         let moves = moves.then(|| Move { from: from.clone(), to: to.clone() });
-        Ok(RestorePlan { mode: restore.mode, files, moves, restore: restore.clone() })
+        let restore = Restore { makes_branch: self.makes_branch(restore)?, ..restore.clone() };
+        Ok(RestorePlan { mode: restore.mode, files, moves, restore })
     }
 
     /// Does what a plan says, durably, and reads back what it wrote. Stops at the first path that someone changed
@@ -252,7 +256,11 @@ impl Snapshots {
         let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
         let tasks = self.tasks_of(restore)?.into_iter().map(Task::reversed).collect();
         let reversed = Restore { from: restore.to.clone(), to: restore.from.clone(), ..restore.clone() };
-        self.recover(&reversed, tasks, OnChange::Leave, on_step)
+        let reverted = self.recover(&reversed, tasks, OnChange::Leave, on_step)?;
+        if restore.makes_branch {
+            self.unmake_branch(&restore.to.position)?;
+        }
+        Ok(reverted)
     }
 
     fn recover(
@@ -461,7 +469,13 @@ impl Snapshots {
         let (head, branch) = self.user_refs.head()?;
         let position = Position { head, branch, ..to.position.clone() };
         let from = Point { position, ..to.clone() };
-        self.repository_refusals(&Restore { from, to: to.clone(), mode, paths: Vec::new() })
+        self.repository_refusals(&Restore {
+            from,
+            to: to.clone(),
+            mode,
+            paths: Vec::new(),
+            makes_branch: false,
+        })
     }
 
     /// The commit that HEAD goes to, if the repository does not have it. Snapshots that are kept apart keep no commit of the

@@ -14,7 +14,7 @@ use crate::snapshot_support::{Fixture, id};
 
 /// A restore from one snapshot to another.
 pub fn between(from: &Snapshot, to: &Snapshot, mode: Mode) -> Restore {
-    Restore { from: Point::from(from), to: Point::from(to), mode, paths: vec![] }
+    Restore { from: Point::from(from), to: Point::from(to), mode, paths: vec![], makes_branch: false }
 }
 
 /// Goes on at every step.

@@ -2,6 +2,7 @@
 
 use super::error::RestoreError;
 use super::position::{Circumstances, Position};
+use super::{Mode, Restore};
 use crate::model::ObjectId;
 use crate::snapshot::git::GitError;
 use crate::snapshot::refs::RefError;
@@ -31,6 +32,30 @@ impl Snapshots {
         let list = self.rules_git.run(&["worktree", "list", "--porcelain", "-z"], b"")?;
         let wanted = format!("branch {}", reference(branch));
         Ok(list.split(|byte| *byte == 0).any(|line| line == wanted.as_bytes()))
+    }
+
+    /// Says whether a restore makes the branch that HEAD goes to.
+    pub(super) fn makes_branch(&self, restore: &Restore) -> Result<bool, RefError> {
+        let (from, to) = (&restore.from.position.branch, &restore.to.position.branch);
+        match to.as_ref().filter(|_| restore.mode != Mode::Files && self.user.is_some() && from != to) {
+            Some(branch) => Ok(self.user_refs.read(&reference(branch))?.is_none()),
+            None => Ok(false),
+        }
+    }
+
+    /// Takes the branch away that a restore made on its way to `made`, unless somebody has gone on with it.
+    pub(super) fn unmake_branch(&self, made: &Position) -> Result<(), RestoreError> {
+        let (Some(branch), Some(commit)) = (&made.branch, &made.head) else { return Ok(()) };
+        let (_, now) = self.user_refs.head()?;
+        let name = reference(branch);
+        if now.as_ref() == Some(branch) || self.user_refs.read(&name)?.as_ref() != Some(commit) {
+            return Ok(());
+        }
+        match self.take_branch_away(&name, commit) {
+            Ok(Move::Done) | Err(RefError::Moved { .. }) => Ok(()),
+            Ok(Move::NeedsGit) => self.update_ref(&name, Some(commit), None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Moves HEAD and its branch from `from` to `to`; being there already is fine, being elsewhere is not.
