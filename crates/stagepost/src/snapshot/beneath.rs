@@ -280,6 +280,15 @@ mod tests {
         assert_eq!(std::fs::read(folder.path().join("x")).unwrap(), b"theirs");
     }
 
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_is_mounted_below_is_not_synced_with_the_rest() {
+        let root = Root::open(Path::new("/")).unwrap();
+        let is_synced = |path: &[u8]| root.syncs_whole(&root.folder(path).unwrap().unwrap());
+        assert_eq!(is_synced(b""), root.can_sync_whole());
+        assert!(!is_synced(b"proc"));
+    }
+
     #[test]
     fn a_pipe_does_not_block_reading() {
         let folder = tempfile::tempdir().unwrap();

@@ -300,14 +300,9 @@ impl Temporary {
         &self.name
     }
 
-    /// Lets go of the file, which somebody else makes durable.
+    /// Lets go of the file, which is or will be made durable by somebody else.
     pub(crate) fn close(&mut self) {
         self.file = None;
-    }
-
-    /// Says whether there is something to make durable.
-    pub(crate) fn is_open(&self) -> bool {
-        self.file.is_some()
     }
 
     /// Makes the content durable (a symlink's is its name, which the folder's sync covers).

@@ -208,20 +208,18 @@ impl<'a, C: Content> Files<'a, C> {
         let mut written = Vec::new();
         for seen in batch {
             let mut file = self.write_beside(*seen, &mut folders)?;
-            if whole
-                && let Some(file) = &mut file
-                && self.root.syncs_whole(&folders[file.folder])
-            {
+            if whole && let Some(file) = &mut file {
+                // Another file system may be mounted there.
+                if !self.root.syncs_whole(&folders[file.folder]) {
+                    file.sync()?;
+                }
                 file.temporary.close();
             }
             written.extend(file);
         }
-        if whole {
-            self.root.sync_whole()?;
-        }
-        let open: Vec<_> = written.iter().filter(|file| file.temporary.is_open()).collect();
-        for synced in parallel::for_each(&open, |file| file.sync()) {
-            synced?;
+        match whole {
+            true => self.root.sync_whole()?,
+            false => parallel::for_each(&written, Written::sync).into_iter().collect::<Result<_, _>>()?,
         }
         let root = self.root;
         let place = |file: &Written<'_>| file.place(root, &folders[file.folder]);
