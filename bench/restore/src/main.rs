@@ -72,8 +72,13 @@ fn restore(root: &Path) {
     let target: Snapshot = serde_json::from_slice(&fs::read(root.with_extension("json")).unwrap()).unwrap();
     let snapshots = open(root);
     let safety = take(&snapshots);
-    let restore =
-        Restore { from: Point::from(&safety), to: Point::from(&target), mode: Mode::Hard, paths: vec![] };
+    let restore = Restore {
+        from: Point::from(&safety),
+        to: Point::from(&target),
+        mode: Mode::Hard,
+        paths: vec![],
+        makes_branch: false,
+    };
     let plan = snapshots.plan_restore(&restore).unwrap();
     let restored = snapshots.apply_restore(&plan, &mut |_| ControlFlow::Continue(())).unwrap();
     assert!(restored.written + restored.deleted > 0);

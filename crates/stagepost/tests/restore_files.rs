@@ -19,8 +19,8 @@ fn very_many_files_in_very_many_folders_come_back() {
     let fixture = Fixture::new();
     let write = |text: &str| {
         for number in 0..150 {
-            fixture.write(&format!("many/{number}/one.txt"), &format!("{text} {number}"));
-            fixture.write(&format!("many/{number}/two.txt"), &format!("{text}, too"));
+            fixture.write(format!("many/{number}/one.txt"), format!("{text} {number}"));
+            fixture.write(format!("many/{number}/two.txt"), format!("{text}, too"));
         }
     };
     write("first");

@@ -306,9 +306,10 @@ impl<'a, C: Content> Files<'a, C> {
         for synced in parallel::for_each(&paths, |path| sync_folder(root, path, whole)) {
             synced?;
         }
-        Ok(if whole {
-            root.sync_whole()?
-        })
+        if whole {
+            root.sync_whole()?;
+        }
+        Ok(())
     }
 
     fn check_deletes(&self, deletes: &[Seen<'_>]) -> Result<(), Stop<C::Error>> {
