@@ -25,6 +25,7 @@ Faults (--mode)
   stop            the caller is held before the call while --while CMD runs, then goes on
 Planted bugs      --skip fsync:refs/,rename:views: every call of that name with that text in its path is not made but
                   seems to succeed, as if the program had forgotten it or the disk lied: the verify must notice
+File systems      --no-exchange: renameat2 with RENAME_EXCHANGE fails with EINVAL, as on file systems that do not know it
 Scope (--scope)   all = every process dies; caller = only the one that made the call (its
                   parent sees a dead child); root = only the first process (orphans go on)
 Power loss        --power ext4|xfs|btrfs: the copy lives on a loop-mounted image; after the kill
@@ -32,7 +33,8 @@ Power loss        --power ext4|xfs|btrfs: the copy lives on a loop-mounted image
                   verified: what was not fsynced is gone. Needs root, loop devices, mkfs.
                   --shuffle S: S runs per point. In run 2 the file system commits its journal before the cut, as it does
                   by itself every few seconds: names are there, unsynced data is not. In runs 3..S random pages
-                  of the unsynced data are written first, with and without that commit (reordering).
+                  of the unsynced data are written first, with and without that commit (reordering). With --turns, each point
+                  gets one of the S runs, in turns; the cut after the end gets all.
 
 The commands run with the copy as working directory; {dir} is replaced by its path. The
 verify command also gets KS_DIR, KS_K (0 = no fault), KS_FAULT (kill, ENOSPC, ENOSPC+, power, ...), KS_POINT, KS_ACK (file with the
@@ -89,7 +91,7 @@ struct sc { long nr; const char *n; int how; int cnt; } T[] = {
 #define NT ((int)(sizeof T/sizeof*T))
 static long K=0,count=0; static int hit=0,net=0,err=0,persist=0; static char mode='k',scope='a';
 static char root[PATH_MAX]; static size_t rl; static FILE*lg; static const char*wcmd=0; static pid_t child; static int rst=-1;
-static char pt[2*PATH_MAX+128]; static const char*skip=0;
+static char pt[2*PATH_MAX+128]; static const char*skip=0; static int noex=0;
 /* "call:text,call:text": calls of that name whose point has that text are not made, and seem to succeed */
 static int skipped(const char*n){ if(!skip)return 0; char c[4096],*sv,*t; snprintf(c,sizeof c,"%s",skip);
   for(t=strtok_r(c,",",&sv);t;t=strtok_r(0,",",&sv)){ char*q=strchr(t,':'); if(!q)continue; *q=0; if(!strcmp(t,n)&&strstr(pt,q+1))return 1; } return 0; }
@@ -134,9 +136,9 @@ static void killall_(void){ dying=1; for(int i=0;i<na;i++) kill(all[i],SIGKILL);
 static void boom(pid_t p){ hit=1; if(scope=='a') killall_(); else kill(scope=='r'?child:tgid(p),SIGKILL); }
 static void onalrm(int s){ (void)s; if(dying){fin();_exit(3);} fprintf(lg,"TIMEOUT\n"); killall_(); alarm(10); }
 int main(int c,char**v){ prctl(PR_SET_PDEATHSIG,SIGKILL); int o,tmo=60; const char*lf="/dev/null";
- while((o=getopt(c,v,"+k:m:s:r:l:T:nw:e:px:"))>0) switch(o){ case'k':K=atol(optarg);break;case'm':mode=*optarg;break;case's':scope=*optarg;break;
+ while((o=getopt(c,v,"+k:m:s:r:l:T:nw:e:px:X"))>0) switch(o){ case'k':K=atol(optarg);break;case'm':mode=*optarg;break;case's':scope=*optarg;break;
   case'r':if(!realpath(optarg,root))return 2;rl=strlen(root);break;case'l':lf=optarg;break;case'T':tmo=atoi(optarg);break;case'n':net=1;break;
-  case'w':wcmd=optarg;break;case'e':err=atoi(optarg);break;case'p':persist=1;break;case'x':skip=optarg;break;default:return 2;}
+  case'w':wcmd=optarg;break;case'e':err=atoi(optarg);break;case'p':persist=1;break;case'x':skip=optarg;break;case'X':noex=1;break;default:return 2;}
  lg=fopen(lf,"we"); if(!lg)return 2; setvbuf(lg,0,_IOLBF,0); int pp[2]; if(pipe2(pp,O_CLOEXEC))return 2; child=fork();
  if(!child){ char x; setsid(); close(pp[1]); if(read(pp[0],&x,1)!=1)_exit(126);
   struct sock_filter f[NT+16]; int n=0;
@@ -165,7 +167,8 @@ int main(int c,char**v){ prctl(PR_SET_PDEATHSIG,SIGKILL); int o,tmo=60; const ch
   if(ev==PTRACE_EVENT_SECCOMP){ struct user_regs_struct r; if(ptrace(PTRACE_GETREGS,p,0,&r)){ptrace(PTRACE_CONT,p,0,0);continue;}
    struct sc*s=0; for(int i=0;i<NT;i++)if(T[i].nr==(long)r.orig_rax){s=T+i;break;}
    if(s&&wanted(p,&r,s)){ count++; fprintf(lg,"P %ld %d %s\n",count,p,pt); int now=K&&count==K;
-    if(!(now&&(mode=='k'||mode=='t'))&&skipped(s->n)){ r.orig_rax=-1; r.rax=s->cnt==2?r.rdx:0; ptrace(PTRACE_SETREGS,p,0,&r); }
+    if(noex&&s->nr==SYS_renameat2&&(r.r8&2)&&!(now&&(mode=='k'||mode=='t'))){ r.orig_rax=-1; r.rax=-EINVAL; ptrace(PTRACE_SETREGS,p,0,&r); }
+    else if(!(now&&(mode=='k'||mode=='t'))&&skipped(s->n)){ r.orig_rax=-1; r.rax=s->cnt==2?r.rdx:0; ptrace(PTRACE_SETREGS,p,0,&r); }
     else if(mode=='e'&&K&&(now||(persist&&count>K))){ hit=1; r.orig_rax=-1; r.rax=-(long)err; ptrace(PTRACE_SETREGS,p,0,&r); }
     else if(now&&mode=='k'){ boom(p); ptrace(PTRACE_CONT,p,0,0); continue; }
     else if(now&&mode=='t'){ if(s->cnt==2&&r.rdx>1){ r.rdx/=2; ptrace(PTRACE_SETREGS,p,0,&r); res=PTRACE_SYSCALL; hit=2; } else { boom(p); ptrace(PTRACE_CONT,p,0,0); continue; } }
@@ -355,6 +358,7 @@ def one(a, k, seed=0):
         t = [a.exe, "-k", str(k), "-m", a.m, "-s", a.scope[0], "-r", pl.dir, "-l", log, "-T", str(a.timeout)]
         if a.net: t.append("-n")
         if a.skip: t += ["-x", a.skip]
+        if a.no_exchange: t.append("-X")
         if a.m == "e": t += ["-e", str(a.err[k % len(a.err)])] + (["-p"] if a.persist else [])
         if a.m == "s": t += ["-w", a.while_.replace("{dir}", pl.dir)]
         env = dict(os.environ, KS_DIR=pl.dir, KS_K=str(k), KS_FAULT=res["fault"])
@@ -421,8 +425,10 @@ def main():
     p.add_argument("--while", dest="while_", default="", help="command run while the caller is held (mode stop)")
     p.add_argument("--rerun", action="store_true"); p.add_argument("--net", action="store_true")
     p.add_argument("--skip", default="", metavar="CALL:TEXT,...", help="a planted bug: such calls are not made, and seem to succeed")
+    p.add_argument("--no-exchange", action="store_true", help="no two files can change places")
     p.add_argument("--power", choices=["ext4", "xfs", "btrfs"]); p.add_argument("--power-size", type=int, default=0, help="image MiB")
     p.add_argument("--shuffle", type=int, default=1, help="with --power: runs per point")
+    p.add_argument("--turns", action="store_true", help="with --shuffle: one run per point, of another kind each time")
     p.add_argument("--want-error", action="store_true", help="mode errno: exit 0 after an injected error is a failure")
     p.add_argument("--jobs", type=int, default=1); p.add_argument("--timeout", type=int, default=60)
     p.add_argument("--max", type=int, default=0, help="at most this many points, evenly spread")
@@ -477,7 +483,7 @@ def main():
                 ks = [k for k in ks if k <= len(z["points"]) and "write" in z["points"][k - 1].split()[0]]
             if a.max and len(ks) > a.max:
                 ks = sorted({ks[i * len(ks) // a.max] for i in range(a.max)} | {ks[-1]})
-        rows += each(a, [(k, s) for k in ks for s in range(a.shuffle)])
+        rows += each(a, [(k, s) for k in ks for s in ([k % a.shuffle] if a.turns else range(a.shuffle))])
         k = n + 1                                  # until the command completes (it may make more calls than
         while not a.only and k < 4 * n + 100:      # the first run did); with --power this is the cut after the end
             last = [one(a, k, s) for s in range(a.shuffle)]
