@@ -16,6 +16,30 @@ pub(crate) fn read(source: impl Read, most: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Reads a file that had `size` bytes to its end. Asked for one byte more than there are, the system says with the last of them that
+/// it was the last.
+pub(crate) fn read_sized(mut file: impl Read, size: u64) -> io::Result<Vec<u8>> {
+    // What a file says of its size costs no memory before it is true.
+    let mut bytes = vec![0; usize::try_from(size).unwrap_or(usize::MAX).min(1 << 26) + 1];
+    let mut filled = 0;
+    loop {
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        }
+        if filled as u64 == size {
+            break;
+        }
+        if filled == bytes.len() {
+            bytes.resize(2 * filled, 0);
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
 /// Opens a file to be read. A pipe or a device in its place is an error, for whoever opened it would wait for somebody.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     open_as(OpenOptions::new().read(true), path)
@@ -60,4 +84,38 @@ pub(crate) fn read_text(path: &Path) -> io::Result<String> {
 /// The error of a pipe or a device where a file belongs.
 pub(crate) fn no_file() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a device, not a regular file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hands out a few bytes at a time, and now and then none because of a signal.
+    struct Slow<'a>(&'a [u8], usize);
+
+    impl Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.1 += 1;
+            if self.1.is_multiple_of(3) {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            let most = into.len().min(7);
+            self.0.read(&mut into[..most])
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_to_its_end_whatever_it_said_of_its_size() {
+        let text: Vec<u8> = (0..100).collect();
+        for length in [0, 1, 7, 8, 99, 100] {
+            for size in [0, 1, 6, 50, 99, 100, 101, 5000] {
+                let all = &text[..length];
+                assert_eq!(read_sized(all, size).unwrap(), all, "{length} of {size}");
+                // What comes in parts and grows meanwhile may seem to end where it was said to.
+                let slowly = read_sized(Slow(all, 0), size).unwrap();
+                let ends = slowly.len() == length || slowly.len() as u64 == size;
+                assert!(all.starts_with(&slowly) && ends, "{length} of {size}");
+            }
+        }
+    }
 }

@@ -9,10 +9,10 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
-use restore_support::{assert_no_leftovers, between, cut_off, everything, go_on};
+use restore_support::{assert_is, assert_no_leftovers, between, cut_off, everything, go_on};
 use snapshot_support::Fixture;
 use stagepost::model::Snapshot;
-use stagepost::snapshot::restore::{Mode, Restore, RestoreError};
+use stagepost::snapshot::restore::{Mode, Recovered, Restore, RestoreError};
 use stagepost::snapshot::{GitProgram, Keep, Open, Snapshots, Way};
 
 /// A story with every kind of change in it, in files, index and HEAD.
@@ -71,6 +71,64 @@ fn cut_off_at_every_step_it_is_finished_or_taken_back() {
 }
 
 #[test]
+fn of_very_many_files_what_is_sooner_done_is_done() {
+    let fixture = Fixture::new();
+    let write = |text: &str| {
+        for number in 0..1200 {
+            fixture.write(format!("many/{}/{number}", number % 5), text);
+        }
+        fixture.capture()
+    };
+    let (first, second) = (write("one"), write("two"));
+    let (at_second, snapshots) = (everything(&fixture.root), fixture.open());
+    let there = between(&second, &first, Mode::Files);
+    // Each is written beside its place before the first of them takes it.
+    for (placed, finishes) in [(0, false), (300, false), (900, true), (1199, true)] {
+        assert!(cut_off(&snapshots, &there, 1200 + placed));
+        let recovered = snapshots.recover_restore(&there, &mut go_on).unwrap();
+        let finished = matches!(recovered, Recovered::Finished(_));
+        assert_eq!(finished, finishes, "{placed} were in place");
+        assert_no_leftovers(&fixture);
+        match finished {
+            true => assert_is(&fixture, &first),
+            false => assert_eq!(everything(&fixture.root), at_second),
+        }
+        snapshots.revert_restore(&there, &mut go_on).unwrap();
+        assert_eq!(everything(&fixture.root), at_second);
+    }
+}
+
+#[test]
+fn a_large_restore_that_cannot_be_taken_back_is_finished() {
+    let fixture = Fixture::new();
+    let write = |text: &str| {
+        for number in 1000..2200 {
+            fixture.write(format!("f{number}"), format!("{text} {number}"));
+        }
+        fixture.capture()
+    };
+    let (first, mut second) = (write("one"), write("two"));
+    let snapshots = fixture.open();
+    assert!(cut_off(&snapshots, &between(&second, &first, Mode::Files), 1200 + 100));
+    assert_eq!(fs::read_to_string(fixture.root.join("f1000")).unwrap(), "one 1000");
+    let f1000 = fixture.git(&["rev-parse", &format!("{}:f1000", second.tree)]);
+    second.tree = with_a_blob_missing(&fixture, second.tree.as_str(), &f1000).parse().unwrap();
+    let there = between(&second, &first, Mode::Files);
+    let recovered = snapshots.recover_restore(&there, &mut go_on).unwrap();
+    assert!(matches!(recovered, Recovered::Finished(_)), "{recovered:?}");
+    assert_is(&fixture, &first);
+    assert_no_leftovers(&fixture);
+}
+
+/// A tree as another one, but for a blob that is nowhere.
+fn with_a_blob_missing(fixture: &Fixture, tree: &str, blob: &str) -> String {
+    let entries = fixture.git(&["ls-tree", tree]).replace(blob, &"1".repeat(40)).replace('\n', "\0");
+    let file = fixture.base().join("entries");
+    fs::write(&file, entries + "\0").unwrap();
+    output_of(fixture.command(&fixture.root).args(["mktree", "--missing", "-z"]), &file)
+}
+
+#[test]
 fn a_revert_that_is_cut_off_too_is_finished_by_the_next() {
     let (fixture, first, second) = story();
     let snapshots = fixture.open();
@@ -121,14 +179,9 @@ fn a_target_that_is_damaged_is_taken_back() {
     fixture.write("new", "x").write("a.txt", "changed").write("other", "y");
     let safety = fixture.capture();
     let before = everything(&fixture.root);
-    let tree = fixture.git(&["ls-tree", good.tree.as_str()]);
     let a = fixture.git(&["rev-parse", "HEAD:a.txt"]);
-    let entries = tree.replace(&a, &"1".repeat(40)).replace('\n', "\0");
-    let file = fixture.base().join("entries");
-    fs::write(&file, entries + "\0").unwrap();
-    let tree = output_of(fixture.command(&fixture.root).args(["mktree", "--missing", "-z"]), &file);
     let mut target = good.clone();
-    target.tree = tree.parse().unwrap();
+    target.tree = with_a_blob_missing(&fixture, good.tree.as_str(), &a).parse().unwrap();
 
     let snapshots = fixture.open();
     let plan = snapshots.plan_restore(&between(&safety, &target, Mode::Files)).unwrap();

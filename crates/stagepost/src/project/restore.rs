@@ -18,7 +18,9 @@ use crate::model::{
     Checkpoint, CheckpointId, Event, Kind, ObjectId, RepoPath, RunId, RunKind, Snapshot, Timestamp, Topic,
 };
 use crate::snapshot::Snapshots;
-use crate::snapshot::restore::{Left, LeftReason, Mode, Point, Restore, RestoreError, RestorePlan, Restored};
+use crate::snapshot::restore::{
+    Left, LeftReason, Mode, Point, Recovered, Restore, RestoreError, RestorePlan, Restored,
+};
 use crate::store::{Batch, EventQuery, Found, Hold, NewEntry};
 
 /// What is put back of a checkpoint.
@@ -347,15 +349,16 @@ impl Project {
         let Ok(_lock) = self.restore_lock(snapshots, Duration::ZERO) else { return Ok(None) };
         let Some((record, restore)) = self.cut_off()? else { return Ok(None) };
         let target = record.target;
-        if snapshots.finish_restore(&restore, &mut |_| ControlFlow::Continue(())).is_ok() {
-            self.say(snapshots, &Said::Done { record })?;
-            let of = Interrupted::Restore;
-            return Ok(Some(Recovery { of, target, finished: true, left: Vec::new() }));
-        }
-        let reverted = snapshots.revert_restore(&restore, &mut |_| ControlFlow::Continue(()))?;
-        self.say(snapshots, &Said::Reverted { record, error: Some("it was cut off".to_owned()) })?;
-        let of = Interrupted::Restore;
-        Ok(Some(Recovery { of, target, finished: false, left: reverted.changed }))
+        let recovered = snapshots.recover_restore(&restore, &mut |_| ControlFlow::Continue(()))?;
+        let (said, finished, left) = match recovered {
+            Recovered::Finished(restored) => (Said::Done { record }, true, restored.changed),
+            Recovered::Reverted(restored) => {
+                let error = Some("it was cut off".to_owned());
+                (Said::Reverted { record, error }, false, restored.changed)
+            }
+        };
+        self.say(snapshots, &said)?;
+        Ok(Some(Recovery { of: Interrupted::Restore, target, finished, left }))
     }
 
     /// The restore of this work tree that began and did not end.

@@ -57,6 +57,16 @@ impl Converter<'_> {
         if matches!(mode, EntryMode::Link | EntryMode::Submodule) {
             return Ok(bytes);
         }
+        self.convert_read(path, blob, bytes)
+    }
+
+    /// Returns the `bytes` of a blob as they stand in the work tree as a file.
+    pub(super) fn convert_read(
+        &mut self,
+        path: &RepoPath,
+        blob: &ObjectId,
+        bytes: Vec<u8>,
+    ) -> Result<Vec<u8>, ObjectError> {
         match self.convert_directly(path.as_bytes(), bytes) {
             Some(converted) => Ok(converted),
             None => self.convert_by_git(path, blob),

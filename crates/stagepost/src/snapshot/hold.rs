@@ -17,6 +17,7 @@ use super::secret::is_secret;
 use super::stamp::{Fingerprint, Nature, Stamp, look_at};
 use super::state::{Id, Kind};
 use super::walk::Walk;
+use crate::bounded;
 use crate::model::{RepoPath, SkipReason, Skipped};
 
 /// How often a file that changes while it is read is read again.
@@ -284,9 +285,9 @@ fn read_file(folder: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<Content>
         if !matches!(Nature::of(&before), Nature::File | Nature::Executable) {
             return Err(Errno::NOENT);
         }
-        let mut bytes = Vec::with_capacity(before.st_size as usize + 1);
-        let mut file = std::fs::File::from(file);
-        file.read_to_end(&mut bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        let file = std::fs::File::from(file);
+        let bytes = bounded::read_sized(&file, before.st_size as u64)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         let after = Stamp::of(&rustix::fs::fstat(&file)?);
         let named = look_at(folder, name)?.map(|stat| Stamp::of(&stat));
         Ok(Reading { bytes, before: Stamp::of(&before), after, named })

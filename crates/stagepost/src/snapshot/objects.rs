@@ -45,9 +45,7 @@ impl ObjectKind {
 pub struct Objects {
     git: Git,
     /// Read directly where the formats are known; else git is asked.
-    odbs: Vec<Mutex<gix::odb::Handle>>,
-    /// Where those are.
-    folders: Vec<PathBuf>,
+    odbs: Vec<Odb>,
     process: Mutex<Option<Process>>,
     pending: Mutex<Pending>,
 }
@@ -61,12 +59,13 @@ impl std::fmt::Debug for Objects {
 impl Objects {
     /// Objects that git is asked for.
     pub(super) fn new(git: Git) -> Self {
-        Self { git, odbs: vec![], folders: vec![], process: Mutex::default(), pending: Mutex::default() }
+        Self { git, odbs: vec![], process: Mutex::default(), pending: Mutex::default() }
     }
 
     /// Objects that are read from these object stores.
     pub(super) fn direct(git: Git, folders: Vec<PathBuf>, odbs: Vec<gix::odb::Handle>) -> Self {
-        Self { odbs: odbs.into_iter().map(Mutex::new).collect(), folders, ..Self::new(git) }
+        let odbs = folders.into_iter().zip(odbs).map(|(folder, odb)| Odb::new(folder, odb)).collect();
+        Self { odbs, ..Self::new(git) }
     }
 
     /// Returns the content of a blob.
@@ -97,19 +96,16 @@ impl Objects {
     }
 
     /// Returns an object's kind and bytes; `None` if it is not there.
-    pub fn find(&self, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>, ObjectError> {
+    pub fn find(&self, id: &ObjectId) -> Result<Option<Object>, ObjectError> {
         if let Some(object) = self.pending.lock().unwrap_or_else(PoisonError::into_inner).get(id) {
             return Ok(Some(object.clone()));
         }
         if !self.odbs.is_empty() {
             // A handle has room for as many packs as there were when it was opened, and some. Whoever works for long
             // comes across more, so what it does not find is looked for with a new one.
-            return match self.find_directly(id) {
+            return match self.find_directly(id, Odb::find) {
                 Ok(Some(found)) => Ok(Some(found)),
-                _ => {
-                    self.reopen();
-                    self.find_directly(id)
-                }
+                _ => self.find_directly(id, Odb::find_anew),
             };
         }
         let mut slot = self.process.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,30 +121,22 @@ impl Objects {
         found.map_err(|source| ObjectError::Read { id: id.clone(), source })
     }
 
-    fn find_directly(&self, id: &ObjectId) -> Result<Option<(ObjectKind, Vec<u8>)>, ObjectError> {
+    fn find_directly(
+        &self,
+        id: &ObjectId,
+        look: impl Fn(&Odb, &gix::hash::oid) -> Result<Option<Object>, gix::Error>,
+    ) -> Result<Option<Object>, ObjectError> {
         let Ok(name) = gix::hash::ObjectId::try_from(id.to_bytes().as_slice()) else { return Ok(None) };
+        let failed = |error: gix::Error| ObjectError::Read {
+            id: id.clone(),
+            source: io::Error::other(error.to_string()),
+        };
         for odb in &self.odbs {
-            let mut buffer = Vec::new();
-            let odb = odb.lock().unwrap_or_else(PoisonError::into_inner);
-            let found = gix::objs::Find::try_find(&*odb, &name, &mut buffer);
-            let failed = |error: gix::Error| ObjectError::Read {
-                id: id.clone(),
-                source: io::Error::other(error.to_string()),
-            };
-            if let Some(kind) = found.map_err(failed)?.map(|object| object.kind) {
-                return Ok(Some((kind_of(kind), buffer)));
+            if let Some(found) = look(odb, &name).map_err(failed)? {
+                return Ok(Some(found));
             }
         }
         Ok(None)
-    }
-
-    /// Opens the object stores anew.
-    fn reopen(&self) {
-        for (odb, folder) in self.odbs.iter().zip(&self.folders) {
-            if let Ok(fresh) = gix::odb::at(folder.clone(), gix::hash::Kind::Sha1) {
-                *odb.lock().unwrap_or_else(PoisonError::into_inner) = fresh;
-            }
-        }
     }
 
     /// Forgets the process, so that objects written since it started are seen for sure.
@@ -168,6 +156,47 @@ impl Objects {
             None => Err(ObjectError::Missing { id: id.clone() }),
         }
     }
+}
+
+/// An object's kind and bytes.
+type Object = (ObjectKind, Vec<u8>);
+
+/// An object store that is read directly. A handle serves one reader at a time, so each reader takes one of those that are idle.
+struct Odb {
+    folder: PathBuf,
+    newest: Mutex<gix::odb::Handle>,
+    idle: Mutex<Vec<gix::odb::Handle>>,
+}
+
+impl Odb {
+    fn new(folder: PathBuf, newest: gix::odb::Handle) -> Self {
+        Self { folder, newest: Mutex::new(newest), idle: Mutex::default() }
+    }
+
+    fn find(&self, name: &gix::hash::oid) -> Result<Option<Object>, gix::Error> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = idle().pop();
+        let handle = taken.unwrap_or_else(|| super::handle_of(&self.newest));
+        let found = find_with(&handle, name);
+        idle().push(handle);
+        found
+    }
+
+    /// Opens the store anew, for all who come later too, and finds an object in it.
+    fn find_anew(&self, name: &gix::hash::oid) -> Result<Option<Object>, gix::Error> {
+        let Ok(fresh) = gix::odb::at(self.folder.clone(), gix::hash::Kind::Sha1) else {
+            return self.find(name);
+        };
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = fresh.clone();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        find_with(&fresh, name)
+    }
+}
+
+fn find_with(odb: &gix::odb::Handle, name: &gix::hash::oid) -> Result<Option<Object>, gix::Error> {
+    let mut buffer = Vec::new();
+    let kind = gix::objs::Find::try_find(odb, name, &mut buffer)?.map(|object| kind_of(object.kind));
+    Ok(kind.map(|kind| (kind, buffer)))
 }
 
 fn kind_of(kind: gix::objs::Kind) -> ObjectKind {
@@ -198,7 +227,7 @@ impl Process {
         }
     }
 
-    fn ask(&mut self, id: &ObjectId) -> io::Result<Option<(ObjectKind, Vec<u8>)>> {
+    fn ask(&mut self, id: &ObjectId) -> io::Result<Option<Object>> {
         writeln!(self.stdin, "{id}")?;
         self.stdin.flush()?;
         let mut header = String::new();

@@ -11,8 +11,7 @@
 //! 2. capture the safety snapshot, with the plan's `capture_first` as forced paths, and plan again from it;
 //! 3. write down the [`Restore`] where a kill cannot take it;
 //! 4. [`apply_restore`](Snapshots::apply_restore); on an error, [`revert_restore`](Snapshots::revert_restore);
-//! 5. strike out what 3 wrote down. Whoever finds it later calls [`finish_restore`](Snapshots::finish_restore), and
-//!    where that is not possible `revert_restore`.
+//! 5. strike out what 3 wrote down. Whoever finds it later calls [`recover_restore`](Snapshots::recover_restore).
 
 mod attributes;
 mod content;
@@ -52,10 +51,15 @@ use files::{Done, Files, OnChange, remove_temporaries};
 pub use position::Position;
 use position::marks_are_as;
 pub use staging::Staging;
-use task::Task;
+use task::{Progress, Task, progress};
 
 /// How long to wait for a capture or another restore of the same work tree.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Of so many paths or more, a cut off restore takes back what it did if most is still to do: nobody is to wait for long. So many of
+/// them are looked at to tell.
+const VERY_MANY: usize = 1000;
+const LOOKS: usize = 64;
 
 /// What a restore puts back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,6 +190,15 @@ pub struct Restored {
     pub index: Moved,
 }
 
+/// What became of a restore that had been cut off, and what was done for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recovered {
+    /// It was finished.
+    Finished(Restored),
+    /// It was taken back.
+    Reverted(Restored),
+}
+
 /// What happened to HEAD or index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -242,6 +255,36 @@ impl Snapshots {
         Ok(restored)
     }
 
+    /// Finishes a restore that was cut off, or takes it back where that is not possible, or where it had very much to do and less than
+    /// half of it is done.
+    pub fn recover_restore(&self, restore: &Restore, on_step: OnStep<'_>) -> Result<Recovered, RestoreError> {
+        let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
+        let tasks = self.tasks_of(restore)?;
+        if self.has_hardly_begun(restore, &tasks)
+            && let Ok(reverted) = self.revert(restore, tasks.clone(), on_step)
+        {
+            return Ok(Recovered::Reverted(reverted));
+        }
+        match self.recover(restore, tasks.clone(), OnChange::Stop, on_step) {
+            Ok(finished) => Ok(Recovered::Finished(finished)),
+            Err(_) => self.revert(restore, tasks, on_step).map(Recovered::Reverted),
+        }
+    }
+
+    /// Whether a restore of very many paths has most of them still to do. Either way is right, so what cannot be looked at does
+    /// not count.
+    fn has_hardly_begun(&self, restore: &Restore, tasks: &[Task]) -> bool {
+        if tasks.len() < VERY_MANY {
+            return false;
+        }
+        let Ok(root) = Root::open(&self.root) else { return false };
+        let index = restore.to.position.index_tree.as_ref();
+        let content = Conversion::new(self, attributes_of(restore, tasks), index);
+        let looks = tasks.iter().step_by(tasks.len() / LOOKS);
+        let done = looks.clone().filter(|task| matches!(progress(&root, &content, task), Ok(Progress::Done)));
+        2 * done.count() < looks.count()
+    }
+
     /// Finishes a restore that was cut off; also right when it never began or is complete. Stops at a path that is
     /// neither as it was nor as it should be.
     pub fn finish_restore(&self, restore: &Restore, on_step: OnStep<'_>) -> Result<Restored, RestoreError> {
@@ -254,7 +297,16 @@ impl Snapshots {
     /// reported.
     pub fn revert_restore(&self, restore: &Restore, on_step: OnStep<'_>) -> Result<Restored, RestoreError> {
         let _lock = Lock::take(&self.folder.join("lock"), PATIENCE)?;
-        let tasks = self.tasks_of(restore)?.into_iter().map(Task::reversed).collect();
+        self.revert(restore, self.tasks_of(restore)?, on_step)
+    }
+
+    fn revert(
+        &self,
+        restore: &Restore,
+        tasks: Vec<Task>,
+        on_step: OnStep<'_>,
+    ) -> Result<Restored, RestoreError> {
+        let tasks = tasks.into_iter().map(Task::reversed).collect();
         let reversed = Restore { from: restore.to.clone(), to: restore.from.clone(), ..restore.clone() };
         let reverted = self.recover(&reversed, tasks, OnChange::Leave, on_step)?;
         if restore.makes_branch {

@@ -1,7 +1,7 @@
 //! What can be done in one folder, by its handle: look, read, write beside and rename, remove, sync.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,6 +9,7 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 
 use super::{Error, FOLDER, joined, shown};
+use crate::bounded;
 
 /// What a temporary file's name starts with; what a killed restore left behind is known by it.
 const TEMPORARY: &str = ".stagepost-restore-";
@@ -158,8 +159,7 @@ impl Folder {
         let handle =
             fs::openat(&self.handle, name, flags, Mode::empty()).map_err(|errno| failed(errno.into()))?;
         let stamp = Stamp::of(&fs::fstat(&handle).map_err(|errno| failed(errno.into()))?);
-        let mut bytes = Vec::with_capacity(usize::try_from(stamp.size).unwrap_or(0).min(1 << 26));
-        File::from(handle).read_to_end(&mut bytes).map_err(failed)?;
+        let bytes = bounded::read_sized(File::from(handle), stamp.size).map_err(failed)?;
         Ok((stamp, bytes))
     }
 

@@ -1,9 +1,9 @@
 //! Content on its way into and out of a work tree, and what putting files in place needs to know of it.
 
-use std::cell::{OnceCell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::error::RestoreError;
 use super::task::End;
@@ -16,10 +16,10 @@ use crate::snapshot::objects::ObjectKind;
 use crate::snapshot::secret::is_secret;
 use crate::snapshot::tree::EntryMode;
 
-/// Content by its name.
-pub(super) trait Content {
+/// Content by its name, for any thread.
+pub(super) trait Content: Sync {
     /// What goes wrong.
-    type Error;
+    type Error: Send;
 
     /// Returns the bytes to put at `path`: the blob, converted as git converts on checkout. The blob *must* be
     /// checked against its name.
@@ -65,10 +65,10 @@ pub(super) struct Conversion<'a> {
     attributes: Attributes<'a>,
     /// The tree of the index at the end that is put back.
     index: Option<&'a ObjectId>,
-    /// Made when the first file needs it.
-    converter: OnceCell<RefCell<Converter<'a>>>,
+    /// Made when a file needs one and all others are at work.
+    converters: Mutex<Vec<Converter<'a>>>,
     /// Asked when the first link is to stand there.
-    has_links: OnceCell<bool>,
+    has_links: OnceLock<bool>,
 }
 
 impl<'a> Conversion<'a> {
@@ -77,11 +77,17 @@ impl<'a> Conversion<'a> {
         attributes: Attributes<'a>,
         index: Option<&'a ObjectId>,
     ) -> Self {
-        Self { snapshots, attributes, index, converter: OnceCell::new(), has_links: OnceCell::new() }
+        Self { snapshots, attributes, index, converters: Mutex::default(), has_links: OnceLock::new() }
     }
 
-    fn converter(&self) -> RefMut<'_, Converter<'a>> {
-        self.converter.get_or_init(|| RefCell::new(self.snapshots.converter())).borrow_mut()
+    /// Asks a converter that nobody else is asking at the moment.
+    fn converter<T>(&self, ask: impl FnOnce(&mut Converter<'a>) -> T) -> T {
+        let idle = || self.converters.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = idle().pop();
+        let mut converter = taken.unwrap_or_else(|| self.snapshots.converter());
+        let answer = ask(&mut converter);
+        idle().push(converter);
+        answer
     }
 
     /// Whether the converter's rules, which it reads once, are right for the whole restore.
@@ -90,7 +96,7 @@ impl<'a> Conversion<'a> {
     }
 
     fn git(&self, end: End) -> Result<Git, GitError> {
-        Ok(self.with_attributes(self.converter().program()?, end))
+        self.converter(|converter| Ok(self.with_attributes(converter.program()?, end)))
     }
 
     fn with_attributes(&self, git: &Git, end: End) -> Git {
@@ -110,15 +116,14 @@ impl<'a> Conversion<'a> {
     /// Returns which of these paths cannot be written without a filter, and without which.
     fn required_filters(&self, paths: &[&RepoPath]) -> Result<BTreeMap<RepoPath, String>, RestoreError> {
         if self.is_steady() {
-            let mut converter = self.converter();
-            let directly: Option<Vec<_>> =
-                paths.iter().map(|path| converter.required_directly(path)).collect();
+            let directly: Option<Vec<_>> = self
+                .converter(|converter| paths.iter().map(|path| converter.required_directly(path)).collect());
             if let Some(filters) = directly {
                 let found = paths.iter().zip(filters);
                 return Ok(found.filter_map(|(path, filter)| Some(((*path).clone(), filter?))).collect());
             }
         }
-        let required = self.converter().required()?.to_vec();
+        let required = self.converter(|converter| converter.required().map(<[_]>::to_vec))?;
         if required.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -142,7 +147,9 @@ impl<'a> Conversion<'a> {
         let path = [b"--path=", path.as_bytes()].concat();
         let args = ["cat-file", "--filters"].map(OsStr::new);
         let args = [args[0], args[1], OsStr::from_bytes(&path), OsStr::new(id.as_str())];
-        let git = self.with_attributes(self.converter().writing_program()?, End::After);
+        let git = self.converter(|converter| {
+            converter.writing_program().map(|git| self.with_attributes(git, End::After))
+        })?;
         Ok(git.run(&args, b"")?)
     }
 }
@@ -162,13 +169,13 @@ impl Content for Conversion<'_> {
         }
         match mode {
             EntryMode::Link => Ok(bytes),
-            _ if self.is_steady() => Ok(self.converter().convert(path, mode, id)?),
+            _ if self.is_steady() => Ok(self.converter(|converter| converter.convert_read(path, id, bytes))?),
             _ => self.converted(path, id),
         }
     }
 
     fn is(&self, end: End, path: &RepoPath, bytes: &[u8], id: &ObjectId) -> Result<bool, RestoreError> {
-        if self.is_steady() && self.converter().is_surely(path, bytes, id) {
+        if self.is_steady() && self.converter(|converter| converter.is_surely(path, bytes, id)) {
             return Ok(true);
         }
         Ok(self.converted_name_of(end, path, bytes)? == *id)

@@ -129,9 +129,11 @@ impl<'a, C: Content> Files<'a, C> {
 
     /// Sorts out what is done already; in the strict way, a single changed path stops everything here.
     fn still_to_do<'t>(&mut self, tasks: &'t [Task]) -> Result<Vec<Seen<'t>>, Stop<C::Error>> {
+        let (root, content) = (self.root, self.content);
+        let seen = parallel::on_processors(tasks, |task| progress(root, content, task));
         let mut to_do = Vec::new();
-        for task in tasks {
-            match progress(self.root, self.content, task)? {
+        for (task, progress) in tasks.iter().zip(seen) {
+            match progress? {
                 Progress::ToDo(node, held) => to_do.push(Seen { task, node, held }),
                 Progress::Done => self.done.already += 1,
                 Progress::Changed if self.content.is_unwatched(&task.path).map_err(Failure::Content)? => {
@@ -204,19 +206,7 @@ impl<'a, C: Content> Files<'a, C> {
 
     /// Writes a batch beside its places, makes it durable, `whole` or file by file, puts it in place, and reads it back.
     fn write(&mut self, batch: &[Seen<'_>], whole: bool) -> Result<(), Stop<C::Error>> {
-        let mut folders: Vec<Folder> = Vec::new();
-        let mut written = Vec::new();
-        for seen in batch {
-            let mut file = self.write_beside(*seen, &mut folders)?;
-            if whole && let Some(file) = &mut file {
-                // Another file system may be mounted there.
-                if !self.root.syncs_whole(&folders[file.folder]) {
-                    file.sync()?;
-                }
-                file.temporary.close();
-            }
-            written.extend(file);
-        }
+        let Beside { folders, written } = self.write_beside(batch, whole)?;
         match whole {
             true => self.root.sync_whole()?,
             false => parallel::for_each(&written, Written::sync).into_iter().collect::<Result<_, _>>()?,
@@ -227,38 +217,26 @@ impl<'a, C: Content> Files<'a, C> {
         self.check_writes(&written, &folders)
     }
 
-    fn write_beside<'t>(
-        &mut self,
-        seen: Seen<'t>,
-        folders: &mut Vec<Folder>,
-    ) -> Result<Option<Written<'t>>, Stop<C::Error>> {
-        self.step(seen.task)?;
-        let Some(after) = &seen.task.after else { return Ok(None) };
-        let bytes =
-            self.content.for_work_tree(&seen.task.path, after.mode, &after.id).map_err(Failure::Content)?;
-        let folder = match self.open(seen.task, folders) {
-            Err(beneath::Error::Blocked { .. }) => return self.changed(seen.task).map(|()| None),
-            opened => opened?,
-        };
-        let temporary = match after.mode {
-            EntryMode::Link if self.content.has_links().map_err(Failure::Content)? => {
-                folders[folder].link_beside(&bytes)?
+    /// Writes a batch beside its places, in folders that are made where there are none. Asked to stop at one, it writes those before it.
+    fn write_beside<'t>(&mut self, batch: &[Seen<'t>], whole: bool) -> Result<Beside<'t>, Stop<C::Error>> {
+        let mut folders: Vec<Folder> = Vec::new();
+        let mut to_write: Vec<(Seen<'t>, usize)> = Vec::with_capacity(batch.len());
+        let mut stopped = Ok(());
+        for seen in batch {
+            stopped = self.step(seen.task);
+            if stopped.is_err() {
+                break;
             }
-            mode => {
-                let readers = self.readers(&seen)?;
-                folders[folder].write_beside(&bytes, mode == EntryMode::Executable, readers)?
+            match self.open(seen.task, &mut folders) {
+                Err(beneath::Error::Blocked { .. }) => self.changed(seen.task)?,
+                folder => to_write.push((*seen, folder?)),
             }
-        };
-        Ok(Some(Written { seen, folder, temporary, digest: blake3::hash(&bytes) }))
-    }
-
-    /// Who may read what is written: those who could read the file that stood there. A secret that is missing is its owner's.
-    fn readers(&self, seen: &Seen<'_>) -> Result<Readers, Failure<C::Error>> {
-        if let Some(old) = seen.replaced_file() {
-            return Ok(Readers::AsOf(old));
         }
-        let is_secret = self.content.is_secret(&seen.task.path).map_err(Failure::Content)?;
-        Ok(if is_secret { Readers::Owner } else { Readers::ByUmask })
+        let writer = Writer { root: self.root, content: self.content, whole };
+        let act = |(seen, folder): &(Seen<'t>, usize)| writer.write(*seen, *folder, &folders[*folder]);
+        let written: Result<Vec<_>, _> = parallel::on_processors(&to_write, act).into_iter().collect();
+        let written = written?;
+        stopped.map(|()| Beside { folders, written })
     }
 
     /// Opens the task's folder, or finds it among those of its batch: neighbours share one.
@@ -273,9 +251,11 @@ impl<'a, C: Content> Files<'a, C> {
     }
 
     fn check_writes(&self, written: &[Written<'_>], folders: &[Folder]) -> Result<(), Stop<C::Error>> {
-        let placed = written.iter().filter(|file| !self.done.changed.contains(&file.seen.task.path));
-        for file in placed {
-            if !file.reads_back(&folders[file.folder])? {
+        let placed: Vec<_> =
+            written.iter().filter(|file| !self.done.changed.contains(&file.seen.task.path)).collect();
+        let read = parallel::on_processors(&placed, |file| file.reads_back(&folders[file.folder]));
+        for (file, reads_back) in placed.iter().zip(read) {
+            if !reads_back? {
                 return Err(Stop::NotAsWritten(file.seen.task.path.clone()));
             }
         }
@@ -320,6 +300,58 @@ impl<'a, C: Content> Files<'a, C> {
             }
         }
         Ok(())
+    }
+}
+
+/// A batch that is written beside its places, and the folders that hold it.
+struct Beside<'t> {
+    folders: Vec<Folder>,
+    written: Vec<Written<'t>>,
+}
+
+/// Writes files beside their places, by any thread.
+struct Writer<'a, C> {
+    root: &'a Root,
+    content: &'a C,
+    /// They are made durable together later.
+    whole: bool,
+}
+
+impl<C: Content> Writer<'_, C> {
+    /// Writes one file in `place`, which is the folder of that position among those of its batch.
+    fn write<'t>(
+        &self,
+        seen: Seen<'t>,
+        folder: usize,
+        place: &Folder,
+    ) -> Result<Written<'t>, Failure<C::Error>> {
+        let path = &seen.task.path;
+        let after = seen.task.after.as_ref().expect("what goes is deleted, not written");
+        let bytes = self.content.for_work_tree(path, after.mode, &after.id).map_err(Failure::Content)?;
+        let temporary = match after.mode {
+            EntryMode::Link if self.content.has_links().map_err(Failure::Content)? => {
+                place.link_beside(&bytes)?
+            }
+            mode => place.write_beside(&bytes, mode == EntryMode::Executable, self.readers(&seen)?)?,
+        };
+        let mut written = Written { seen, folder, temporary, digest: blake3::hash(&bytes) };
+        if self.whole {
+            // Another file system may be mounted there.
+            if !self.root.syncs_whole(place) {
+                written.sync()?;
+            }
+            written.temporary.close();
+        }
+        Ok(written)
+    }
+
+    /// Who may read what is written: those who could read the file that stood there. A secret that is missing is its owner's.
+    fn readers(&self, seen: &Seen<'_>) -> Result<Readers, Failure<C::Error>> {
+        if let Some(old) = seen.replaced_file() {
+            return Ok(Readers::AsOf(old));
+        }
+        let is_secret = self.content.is_secret(&seen.task.path).map_err(Failure::Content)?;
+        Ok(if is_secret { Readers::Owner } else { Readers::ByUmask })
     }
 }
 
