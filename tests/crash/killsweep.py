@@ -20,7 +20,7 @@ Faults (--mode)
   kill            SIGKILL before the call happens (all processes; see --scope)
   torn            a write of n bytes writes n/2, then SIGKILL; other calls: as kill
   errno:NAME      the call fails once with NAME (ENOSPC, EIO, EINTR, EMFILE, ...)
-  errno:NAME+     that call and all later ones fail (a disk that stays full)
+  errno:NAME+     that call and all later ones fail (a disk that stays full); with EINTR the next 99, since nothing is interrupted for ever
   errno:A,B,C[+]  the k-th call fails with A, B or C in turn
   stop            the caller is held before the call while --while CMD runs, then goes on
 Planted bugs      --skip fsync:refs/,rename:views: every call of that name with that text in its path is not made but
@@ -169,7 +169,7 @@ int main(int c,char**v){ prctl(PR_SET_PDEATHSIG,SIGKILL); int o,tmo=60; const ch
    if(s&&wanted(p,&r,s)){ count++; fprintf(lg,"P %ld %d %s\n",count,p,pt); int now=K&&count==K;
     if(noex&&s->nr==SYS_renameat2&&(r.r8&2)&&!(now&&(mode=='k'||mode=='t'))){ r.orig_rax=-1; r.rax=-EINVAL; ptrace(PTRACE_SETREGS,p,0,&r); }
     else if(!(now&&(mode=='k'||mode=='t'))&&skipped(s->n)){ r.orig_rax=-1; r.rax=s->cnt==2?r.rdx:0; ptrace(PTRACE_SETREGS,p,0,&r); }
-    else if(mode=='e'&&K&&(now||(persist&&count>K))){ hit=1; r.orig_rax=-1; r.rax=-(long)err; ptrace(PTRACE_SETREGS,p,0,&r); }
+    else if(mode=='e'&&K&&(now||(persist&&count>K&&(err!=EINTR||count<K+100)))){ hit=1; r.orig_rax=-1; r.rax=-(long)err; ptrace(PTRACE_SETREGS,p,0,&r); }
     else if(now&&mode=='k'){ boom(p); ptrace(PTRACE_CONT,p,0,0); continue; }
     else if(now&&mode=='t'){ if(s->cnt==2&&r.rdx>1){ r.rdx/=2; ptrace(PTRACE_SETREGS,p,0,&r); res=PTRACE_SYSCALL; hit=2; } else { boom(p); ptrace(PTRACE_CONT,p,0,0); continue; } }
     else if(now&&mode=='s'&&wcmd){ hit=1; fflush(lg); pid_t q=fork(); if(!q){ char wf[PATH_MAX]; snprintf(wf,sizeof wf,"%s.while",lf); int w=open(wf,O_WRONLY|O_CREAT|O_TRUNC,0600); if(w>=0){dup2(w,1);dup2(w,2);} execl("/bin/sh","sh","-c",wcmd,(char*)0); _exit(127);} int ws; while(waitpid(q,&ws,0)<0&&errno==EINTR); fprintf(lg,"WHILE %d\n",WIFEXITED(ws)?WEXITSTATUS(ws):-1); } } }

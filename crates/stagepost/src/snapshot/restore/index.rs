@@ -37,7 +37,7 @@ impl Snapshots {
             remove(&lock)?;
         }
         remove(&beside)?;
-        remove(&user.git_dir.join(format!("{BESIDE}.lock")))
+        remove(&lock_of(&beside))
     }
 
     /// Makes the index hold the tree of `to`, if it holds that of `from`; says whether it had to.
@@ -134,8 +134,15 @@ pub(super) fn swap(index: &Path, beside: &Path, seen: &Stamp) -> Result<(), Rest
         Placed::Unable => swap_locked(index, beside, seen),
     };
     remove(beside)?;
+    // A git that could neither finish nor tidy up, both refused by the system, leaves this; it stops nobody.
+    let _ = remove(&lock_of(beside));
     swapped?;
     index.parent().map_or(Ok(()), durable::sync_folder).map_err(failed("sync", index))
+}
+
+/// What git locks an index on its way with.
+fn lock_of(beside: &Path) -> PathBuf {
+    beside.with_file_name(format!("{BESIDE}.lock"))
 }
 
 /// Takes git's lock with the finished index as its content, and renames it into place.
