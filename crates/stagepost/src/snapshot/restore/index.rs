@@ -185,3 +185,22 @@ fn failed(attempted: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Res
     let path: PathBuf = path.into();
     move |source| RestoreError::Io { attempted, path, source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Git was told that it could neither rename its lock nor remove it, and went on.
+    #[test]
+    fn what_an_interrupted_git_left_goes_with_the_swap() {
+        let folder = tempfile::tempdir().unwrap();
+        let (index, beside) = (folder.path().join("index"), folder.path().join(BESIDE));
+        fs::write(&index, "old").unwrap();
+        let seen = stamp(&index).unwrap();
+        fs::write(&beside, "new").unwrap();
+        fs::write(lock_of(&beside), "half").unwrap();
+        swap(&index, &beside, &seen).unwrap();
+        assert_eq!(fs::read(&index).unwrap(), b"new");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the index alone is left");
+    }
+}
